@@ -1,0 +1,46 @@
+// The import rules of the house. Each part may import what is named for it, and nothing else.
+const only = (from, allowed, comment) => ({
+  name: `${from.replace('src/', '')}-imports`,
+  comment,
+  severity: 'error',
+  from: { path: `^${from}/` },
+  to: { pathNot: allowed.map((path) => `^(${path})`) },
+})
+
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    only('src/core', ['src/core/'], 'pure: no I/O, no clock, no random, no library'),
+    only('src/ports', ['src/core/', 'src/ports/'], 'interfaces over core types'),
+    only('src/runtime', ['src/core/', 'src/ports/', 'src/runtime/'], 'drives core over ports'),
+    only('src/etcd', ['src/core/', 'src/ports/', 'src/etcd/', 'node_modules/(etcd3|@grpc|cockatiel)', 'fs|node:fs'], 'the store port on etcd'),
+    only('src/nats', ['src/core/', 'src/ports/', 'src/nats/', 'node_modules/nats/', 'fs|node:fs'], 'the broadcast port on NATS'),
+    only('src/ring', ['src/core/', 'src/ring/', 'node_modules/hashring/'], 'the ring order'),
+    only('src/host', ['src/core/', 'src/ports/', 'src/host/', 'node:', 'os|crypto|perf_hooks', 'node_modules/(pino|prom-client)'], 'clock, random and telemetry of this process'),
+    only('src/testing', ['src/core/', 'src/ports/', 'src/runtime/', 'src/ring/', 'src/testing/'], 'the in-memory world'),
+    {
+      name: 'http-and-cli-know-no-etcd-keys',
+      severity: 'error',
+      from: { path: '^src/(http|cli)/' },
+      to: { path: '^src/(etcd|nats|core/keys)' },
+    },
+    {
+      name: 'only-adapters-import-clients',
+      severity: 'error',
+      from: { pathNot: '^src/(etcd|nats|ring)/' },
+      to: { path: '^node_modules/(etcd3|@grpc|nats|hashring)/' },
+    },
+    {
+      name: 'only-roots-construct-adapters',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/(index|main|composition|etcd/|nats/|ring/|host/|testing/|dev/)' },
+      to: { path: '^src/(etcd|nats|ring|host)/' },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types'] },
+  },
+}

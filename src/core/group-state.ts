@@ -1,0 +1,228 @@
+/**
+ * Everything that etcd holds of one group, folded from a list and the changes after it. It is one
+ * mutable table, not a value per change: a group may have 100,000 partitions, and every process keeps
+ * one. It is deterministic and does no I/O; `runtime/mirror.ts` feeds it.
+ *
+ * A record of an unknown version stops the process that reads it (it throws): acting on a map that one
+ * cannot read would be guessing.
+ */
+import type { StoredRecord } from './commit.ts'
+import type { GroupConfig } from './group-config.ts'
+import { decodeGroupConfig } from './group-config.ts'
+import type { MemberName, PartitionId, SessionId } from './ids.ts'
+import type { GroupKeys } from './keys.ts'
+import { keySubject } from './keys.ts'
+import type { MemberRecord } from './member-record.ts'
+import { decodeMemberRecord } from './member-record.ts'
+import type { OperatorMark, RebalanceRecord } from './operator-records.ts'
+import { decodeOperatorMark, decodeRebalance } from './operator-records.ts'
+import type { Owner } from './partition-record.ts'
+import { decodePartitionRecord, recordOwner } from './partition-record.ts'
+import type { KeyValue } from './transaction.ts'
+
+/** What a batch of changes touched. */
+export type GroupChange = {
+  readonly partitions: readonly PartitionId[]
+  readonly members: boolean
+  /** Config, incarnation, rebalancer, freeze, disabled, cordons, evictions or rebalances. */
+  readonly settings: boolean
+}
+
+export type StateEvent =
+  | { readonly type: 'put'; readonly entry: KeyValue }
+  | {
+      readonly type: 'delete'
+      readonly key: string
+      readonly modRevision: number
+    }
+
+type Touched = {
+  partitions: Set<PartitionId>
+  members: boolean
+  settings: boolean
+}
+
+export class GroupState {
+  readonly keys: GroupKeys
+  config: GroupConfig | null = null
+  incarnation: number | null = null
+  /** Live members by name. The session is the key's lease, whatever the value says. */
+  readonly members = new Map<MemberName, MemberRecord>()
+  readonly cordons = new Map<MemberName, OperatorMark>()
+  readonly evictions = new Map<MemberName, OperatorMark>()
+  readonly disabledPartitions = new Map<PartitionId, OperatorMark>()
+  readonly rebalances = new Map<string, RebalanceRecord>()
+  disabledGroup: OperatorMark | null = null
+  freeze: OperatorMark | null = null
+  rebalancer: { readonly session: SessionId; readonly value: string } | null = null
+  /** The newest revision that this state includes. */
+  revision = 0
+  private readonly stored = new Map<PartitionId, StoredRecord>()
+  private readonly revisions = new Map<string, number>()
+
+  constructor(keys: GroupKeys) {
+    this.keys = keys
+  }
+
+  /** P, or 0 while the config is unknown. */
+  get partitions(): number {
+    return this.config?.partitions ?? 0
+  }
+
+  /** The record and its exact text; null: never granted. */
+  record(partition: PartitionId): StoredRecord | null {
+    return this.stored.get(partition) ?? null
+  }
+
+  /** The owner whose session lives, or null. */
+  liveOwner(partition: PartitionId): Owner | null {
+    const owner = recordOwner(this.stored.get(partition)?.record ?? null)
+    return owner !== null && this.isLive(owner) ? owner : null
+  }
+
+  isLive(owner: Owner): boolean {
+    return this.members.get(owner.member)?.session === owner.session
+  }
+
+  isDisabled(partition: PartitionId): boolean {
+    return this.disabledGroup !== null || this.disabledPartitions.has(partition)
+  }
+
+  /** Number of keys held, and the newest mod revision among them: what a resync compares. */
+  summary(): { readonly count: number; readonly newestModRevision: number } {
+    let newestModRevision = 0
+    for (const revision of this.revisions.values()) {
+      if (revision > newestModRevision) newestModRevision = revision
+    }
+    return { count: this.revisions.size, newestModRevision }
+  }
+
+  /** The mod revision under which a key is known; 0 when absent. */
+  modRevision(key: string): number {
+    return this.revisions.get(key) ?? 0
+  }
+
+  /** Folds changes in. Those at or below a key's known revision are old news and are skipped. */
+  apply(events: readonly StateEvent[], revision: number): GroupChange {
+    const touched: Touched = {
+      partitions: new Set(),
+      members: false,
+      settings: false,
+    }
+    for (const event of events) {
+      const key = event.type === 'put' ? event.entry.key : event.key
+      const modRevision = event.type === 'put' ? event.entry.modRevision : event.modRevision
+      if (modRevision <= (this.revisions.get(key) ?? 0)) continue
+      if (event.type === 'put') this.revisions.set(key, modRevision)
+      else this.revisions.delete(key)
+      this.fold(key, event.type === 'put' ? event.entry : null, touched)
+    }
+    if (revision > this.revision) this.revision = revision
+    return { ...touched, partitions: [...touched.partitions] }
+  }
+
+  /** Replaces everything by a complete list, as after a compaction or a restore. */
+  replace(entries: readonly KeyValue[], revision: number): GroupChange {
+    const touched: Touched = {
+      partitions: new Set(),
+      members: false,
+      settings: false,
+    }
+    const kept = new Set(entries.map((entry) => entry.key))
+    for (const key of [...this.revisions.keys()]) {
+      if (kept.has(key)) continue
+      this.revisions.delete(key)
+      this.fold(key, null, touched)
+    }
+    for (const entry of entries) {
+      if (this.revisions.get(entry.key) === entry.modRevision && this.sameRecord(entry)) continue
+      this.revisions.set(entry.key, entry.modRevision)
+      this.fold(entry.key, entry, touched)
+    }
+    this.revision = revision
+    return { ...touched, partitions: [...touched.partitions] }
+  }
+
+  /** After a restore one revision may stand for two values, so a partition's text is compared too. */
+  private sameRecord(entry: KeyValue): boolean {
+    const subject = keySubject(this.keys, entry.key)
+    if (subject.type !== 'partition') return false
+    return this.stored.get(subject.partition)?.raw === entry.value
+  }
+
+  private fold(key: string, entry: KeyValue | null, touched: Touched): void {
+    const subject = keySubject(this.keys, key)
+    if (subject.type === 'partition') {
+      this.foldPartition(subject.partition, entry)
+      touched.partitions.add(subject.partition)
+      return
+    }
+    if (subject.type === 'member') {
+      this.foldMember(subject.member, entry)
+      touched.members = true
+      return
+    }
+    touched.settings = true
+    switch (subject.type) {
+      case 'config':
+        this.config = entry === null ? null : decodeGroupConfig(entry.value)
+        return
+      case 'incarnation':
+        this.incarnation = entry === null ? null : Number(entry.value)
+        return
+      case 'rebalancer':
+        this.rebalancer =
+          entry?.session == null ? null : { session: entry.session, value: entry.value }
+        return
+      case 'freeze':
+        this.freeze = mark(entry)
+        return
+      case 'disabled-group':
+        this.disabledGroup = mark(entry)
+        return
+      case 'disabled-partition':
+        setOrDelete(this.disabledPartitions, subject.partition, mark(entry))
+        return
+      case 'cordon':
+        setOrDelete(this.cordons, subject.member, mark(entry))
+        return
+      case 'eviction':
+        setOrDelete(this.evictions, subject.member, mark(entry))
+        return
+      case 'rebalance':
+        setOrDelete(this.rebalances, subject.id, entry && decodeRebalance(entry.value))
+        return
+      case 'other':
+        return
+      default:
+        subject satisfies never
+    }
+  }
+
+  private foldPartition(partition: PartitionId, entry: KeyValue | null): void {
+    if (entry === null) this.stored.delete(partition)
+    else {
+      const record = decodePartitionRecord(entry.value, partition)
+      this.stored.set(partition, { record, raw: entry.value })
+    }
+  }
+
+  private foldMember(member: MemberName, entry: KeyValue | null): void {
+    if (entry === null || entry.session === null) this.members.delete(member)
+    else {
+      this.members.set(member, {
+        ...decodeMemberRecord(entry.value),
+        session: entry.session,
+      })
+    }
+  }
+}
+
+function mark(entry: KeyValue | null): OperatorMark | null {
+  return entry === null ? null : decodeOperatorMark(entry.value)
+}
+
+function setOrDelete<K, V>(map: Map<K, V>, key: K, value: V | null): void {
+  if (value === null) map.delete(key)
+  else map.set(key, value)
+}
