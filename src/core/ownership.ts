@@ -27,112 +27,29 @@
  * record); another grant appears (suspect, confirm, then lost or reopened); etcd was restored and names
  * my session at a position I remember but do not hold (confirm, then halt and alarm).
  */
-import type { Commit, Stamp, StoredRecord } from './commit.ts'
-import { elect, force, halt, handOver, vacate } from './commit.ts'
-import type { DrainPolicy } from './group-config.ts'
-import type { MemberName, PartitionId } from './ids.ts'
-import type { GrantKind, MoveReason, Owner, PartitionRecord } from './partition-record.ts'
-import { recordOwner } from './partition-record.ts'
-import type { Position } from './token.ts'
+import type { StoredRecord } from './commit.ts'
+import { elect } from './commit.ts'
+import { stepHandingOver } from './ownership-hand-over.ts'
+import type {
+  As,
+  OwnershipAction,
+  OwnershipContext,
+  OwnershipEvent,
+  OwnershipStep,
+  Seat,
+} from './ownership-state.ts'
+import { isCommit, isGrant, isMine, stay, to } from './ownership-state.ts'
+import {
+  adopt,
+  drain,
+  giveUpUnused,
+  haltHere,
+  lose,
+  sendHandOver,
+  suspect,
+  trusted,
+} from './ownership-transitions.ts'
 import { comparePositions } from './token.ts'
-
-/** A grant that this member holds. */
-export type Grant = Position & { readonly owner: Owner; readonly how: GrantKind }
-
-/** Where a partition goes, and why. */
-export type GiveUp = { readonly to: MemberName | null; readonly reason: MoveReason }
-
-type Held = { readonly grant: Grant; readonly stored: StoredRecord }
-type Trust = 'sure' | 'settling'
-
-export type Ownership =
-  | { readonly status: 'absent' }
-  | { readonly status: 'campaigning'; readonly commit: Commit }
-  | (Held & { readonly status: 'acquiring'; readonly overdueAtMs: number })
-  | (Held & { readonly status: 'serving'; readonly trust: Trust })
-  | (Held & {
-      readonly status: 'draining'
-      readonly giveUp: GiveUp
-      readonly sinceMs: number
-      /** Null once the deadline was dealt with. */
-      readonly overdueAtMs: number | null
-    })
-  | {
-      readonly status: 'handing-over'
-      readonly grant: Grant
-      readonly giveUp: GiveUp
-      readonly commit: Commit
-      readonly drainMs: number
-      readonly sentAtMs: number
-    }
-
-/** What a member keeps per partition. */
-export type Seat = { readonly highest: Position; readonly now: Ownership }
-
-export type OwnershipEvent =
-  /** The map shows this record; a hint, newer than any seen before. */
-  | { readonly type: 'seen'; readonly stored: StoredRecord | null }
-  /** A writing transaction read this record. */
-  | { readonly type: 'confirmed'; readonly stored: StoredRecord | null }
-  | { readonly type: 'campaign'; readonly stored: StoredRecord | null }
-  | { readonly type: 'committed'; readonly operation: string }
-  /** Refused by a compare; `stands` is the record that the transaction saw. */
-  | { readonly type: 'refused'; readonly operation: string; readonly stands: StoredRecord | null }
-  /** Unknown, not executed, or refused for a reason that all share: read and see. */
-  | { readonly type: 'unsettled'; readonly operation: string }
-  | { readonly type: 'heard-higher'; readonly position: Position }
-  | { readonly type: 'acquired' }
-  | { readonly type: 'acquire-failed'; readonly to: MemberName | null }
-  | { readonly type: 'give-up'; readonly giveUp: GiveUp }
-  | { readonly type: 'drained' }
-  | { readonly type: 'session-ended' }
-  /** A resource has seen a position not below mine although etcd calls me owner. */
-  | { readonly type: 'fence-ahead'; readonly highest: Position }
-  | { readonly type: 'wake' }
-
-export type LostWhy = 'session-ended' | 'superseded' | 'forced' | 'halted' | 'acquire-overdue'
-
-export type OwnershipAction =
-  | { readonly type: 'commit'; readonly commit: Commit; readonly purpose: CommitPurpose }
-  /** Read the record in a writing transaction and come back with `confirmed`. */
-  | { readonly type: 'confirm' }
-  | { readonly type: 'begin'; readonly grant: Grant }
-  | { readonly type: 'open-gate' }
-  | { readonly type: 'suspend-gate'; readonly why: 'higher-generation' | 'changed-record' }
-  | { readonly type: 'drain'; readonly giveUp: GiveUp }
-  | { readonly type: 'lose'; readonly why: LostWhy }
-  | {
-      readonly type: 'release'
-      readonly to: MemberName | null
-      readonly drainMs: number
-      readonly handOffMs: number
-    }
-  | { readonly type: 'drain-overdue'; readonly policy: DrainPolicy }
-  | { readonly type: 'end-session' }
-  | { readonly type: 'campaign-ended'; readonly outcome: 'won' | 'refused' }
-  | { readonly type: 'fence-ahead'; readonly highest: Position }
-
-export type CommitPurpose = 'campaign' | 'hand-over' | 'halt'
-
-export type OwnershipContext = {
-  readonly partition: PartitionId
-  /** My name and live session; null while I have none. */
-  readonly me: Owner | null
-  readonly incarnation: number
-  readonly fenced: boolean
-  readonly drainDeadlineMs: number
-  readonly drainPolicy: DrainPolicy
-  readonly acquireDeadlineMs: number
-  /** The member's live session, if it may receive partitions. */
-  granteeOf(member: MemberName): Owner | null
-  readonly stamp: Stamp
-}
-
-export type OwnershipStep = {
-  readonly seat: Seat
-  readonly actions: readonly OwnershipAction[]
-  readonly wakeAtMs: number | null
-}
 
 export function stepOwnership(
   seat: Seat,
@@ -157,8 +74,6 @@ export function stepOwnership(
       return now satisfies never
   }
 }
-
-type As<Status extends Ownership['status']> = Ownership & { readonly status: Status }
 
 function stepAbsent(
   seat: Seat,
@@ -222,6 +137,9 @@ function stepCampaigning(
       return event.operation === commit.next.operation
         ? { ...stay(seat), actions: [{ type: 'confirm' }] }
         : stay(seat)
+    case 'refused-all':
+      // Not executed. Should an earlier sending land after all, the map will name me, and I adopt it.
+      return event.operation === commit.next.operation ? refused(null) : stay(seat)
     case 'refused':
       if (event.operation !== commit.next.operation) return stay(seat)
       return isCommit(event.stands, commit) ? won() : refused(event.stands)
@@ -354,247 +272,4 @@ function overdue(
     default:
       return policy satisfies never
   }
-}
-
-function stepHandingOver(
-  seat: Seat,
-  now: As<'handing-over'>,
-  event: OwnershipEvent,
-  context: OwnershipContext,
-  nowMs: number,
-): OwnershipStep {
-  const { commit } = now
-  switch (event.type) {
-    case 'session-ended':
-      return to(seat, { status: 'absent' }, [])
-    case 'committed':
-      return event.operation === commit.next.operation
-        ? handedOver(seat, now, context, nowMs)
-        : stay(seat)
-    case 'unsettled':
-      return event.operation === commit.next.operation
-        ? { ...stay(seat), actions: [{ type: 'confirm' }] }
-        : stay(seat)
-    case 'seen':
-      if (isCommit(event.stored, commit)) return handedOver(seat, now, context, nowMs)
-      return stay(seat)
-    case 'refused':
-      if (event.operation !== commit.next.operation) return stay(seat)
-      return settleHandOver(seat, now, event.stands, true, context, nowMs)
-    case 'confirmed':
-      return settleHandOver(seat, now, event.stored, false, context, nowMs)
-    default:
-      return stay(seat)
-  }
-}
-
-function settleHandOver(
-  seat: Seat,
-  now: As<'handing-over'>,
-  stands: StoredRecord | null,
-  refused: boolean,
-  context: OwnershipContext,
-  nowMs: number,
-): OwnershipStep {
-  const { commit, grant } = now
-  if (isCommit(stands, commit)) return handedOver(seat, now, context, nowMs)
-  // Another grant took its place (a forced move): what was drained is released all the same.
-  if (!isGrant(stands, grant)) return handedOver(seat, now, context, nowMs)
-  if (stands.record.phase === 'halted')
-    return to(seat, { status: 'absent' }, [{ type: 'lose', why: 'halted' }])
-  const asked = stands.record.phase === 'revoking' ? stands.record.move : now.giveUp
-  const giveUp: GiveUp = { to: asked.to, reason: asked.reason }
-  const unchanged = stands.raw === commit.expected
-  if (unchanged && !refused) {
-    return { ...stay(seat), actions: [{ type: 'commit', commit, purpose: 'hand-over' }] }
-  }
-  // Same record, so a requirement failed: the grantee died, or may not receive. Let elections decide.
-  const target = unchanged ? null : granteeFor(giveUp.to, context)
-  const next = handOverCommit(stands, target, context)
-  return to(seat, { ...now, giveUp, commit: next }, [
-    { type: 'commit', commit: next, purpose: 'hand-over' },
-  ])
-}
-
-/** Done, or moved on without me. A grant to myself begins anew. */
-function handedOver(
-  seat: Seat,
-  now: As<'handing-over'>,
-  context: OwnershipContext,
-  nowMs: number,
-): OwnershipStep {
-  const owner = recordOwner(now.commit.next)
-  const release: OwnershipAction = {
-    type: 'release',
-    to: owner?.member ?? null,
-    drainMs: now.drainMs,
-    handOffMs: nowMs - now.sentAtMs,
-  }
-  const absent: Seat = { ...seat, now: { status: 'absent' } }
-  const stored = { record: now.commit.next, raw: now.commit.value }
-  if (context.me === null || !isMine(stored.record, context.me)) {
-    return to(absent, absent.now, [release])
-  }
-  const step = stepAbsent(absent, { type: 'seen', stored }, context, nowMs)
-  return { ...step, actions: [release, ...step.actions] }
-}
-
-/** Takes a grant that names me; one that is to be given up again is skipped, not acquired. */
-function adopt(
-  seat: Seat,
-  stored: StoredRecord,
-  context: OwnershipContext,
-  nowMs: number,
-): OwnershipStep {
-  const { record } = stored
-  if (record.phase !== 'owned' && record.phase !== 'revoking') return stay(seat)
-  const { incarnation, generation, owner, how } = record
-  const grant: Grant = { incarnation, generation, owner, how }
-  const next: Seat = { ...seat, highest: { incarnation, generation } }
-  if (record.phase === 'revoking' || incarnation < context.incarnation) {
-    const giveUp: GiveUp =
-      record.phase === 'revoking'
-        ? { to: record.move.to, reason: record.move.reason }
-        : { to: owner.member, reason: 'incarnation' }
-    return sendHandOver(next, { grant, stored, giveUp }, 0, context, nowMs)
-  }
-  const overdueAtMs = nowMs + context.acquireDeadlineMs
-  return to(next, { status: 'acquiring', grant, stored, overdueAtMs }, [{ type: 'begin', grant }])
-}
-
-function drain(
-  seat: Seat,
-  now: Held,
-  giveUp: GiveUp,
-  context: OwnershipContext,
-  nowMs: number,
-): OwnershipStep {
-  const { grant, stored } = now
-  const overdueAtMs = nowMs + context.drainDeadlineMs
-  const next: Ownership = { status: 'draining', grant, stored, giveUp, sinceMs: nowMs, overdueAtMs }
-  return to(seat, next, [{ type: 'drain', giveUp }])
-}
-
-/** `acquire` failed or overran: nothing was admitted, so there is nothing to drain. */
-function giveUpUnused(
-  seat: Seat,
-  now: As<'acquiring' | 'serving'>,
-  giveUp: GiveUp,
-  context: OwnershipContext,
-  nowMs: number,
-): OwnershipStep {
-  if (now.status !== 'acquiring') return stay(seat)
-  const step = sendHandOver(seat, { ...now, giveUp }, 0, context, nowMs)
-  return { ...step, actions: [{ type: 'lose', why: 'acquire-overdue' }, ...step.actions] }
-}
-
-function sendHandOver(
-  seat: Seat,
-  now: Held & { readonly giveUp: GiveUp },
-  drainMs: number,
-  context: OwnershipContext,
-  nowMs: number,
-  how: 'drained' | 'forced' = 'drained',
-): OwnershipStep {
-  const { grant, stored, giveUp } = now
-  const target = granteeFor(giveUp.to, context)
-  const commit =
-    how === 'forced' && target !== null && target.member !== grant.owner.member
-      ? forceCommit(stored, target, grant, context)
-      : handOverCommit(stored, target, context)
-  return to(seat, { status: 'handing-over', grant, giveUp, commit, drainMs, sentAtMs: nowMs }, [
-    { type: 'commit', commit, purpose: 'hand-over' },
-  ])
-}
-
-function handOverCommit(
-  stored: StoredRecord,
-  target: Owner | null,
-  context: OwnershipContext,
-): Commit {
-  const { partition, incarnation, stamp } = context
-  return target === null
-    ? vacate(partition, stored, stamp)
-    : handOver(partition, stored, target, incarnation, stamp)
-}
-
-function forceCommit(
-  stored: StoredRecord,
-  target: Owner,
-  grant: Grant,
-  context: OwnershipContext,
-): Commit {
-  const { partition, incarnation, stamp } = context
-  const by = { type: 'session-alive', ...grant.owner } as const
-  return force(partition, stored, target, incarnation, by, stamp)
-}
-
-function granteeFor(member: MemberName | null, context: OwnershipContext): Owner | null {
-  return member === null ? null : context.granteeOf(member)
-}
-
-function haltHere(
-  seat: Seat,
-  stored: StoredRecord,
-  me: Owner,
-  highest: Position,
-  context: OwnershipContext,
-): OwnershipStep {
-  const commit = halt(context.partition, stored, me, 'fence-ahead', context.stamp)
-  const known = seat.now.status === 'absent' ? [] : [{ type: 'lose', why: 'halted' } as const]
-  return to({ ...seat, now: { status: 'absent' } }, { status: 'absent' }, [
-    ...known,
-    { type: 'fence-ahead', highest },
-    { type: 'commit', commit, purpose: 'halt' },
-  ])
-}
-
-function suspect(
-  seat: Seat,
-  now: As<'acquiring' | 'serving'>,
-  why: 'higher-generation' | 'changed-record',
-): OwnershipStep {
-  if (now.status === 'acquiring') return { ...stay(seat), actions: [{ type: 'confirm' }] }
-  if (now.trust === 'settling') return { ...stay(seat), actions: [{ type: 'confirm' }] }
-  return to(seat, { ...now, trust: 'settling' }, [
-    { type: 'suspend-gate', why },
-    { type: 'confirm' },
-  ])
-}
-
-function trusted(now: As<'acquiring' | 'serving'>): As<'acquiring' | 'serving'> {
-  return now.status === 'serving' && now.trust === 'settling' ? { ...now, trust: 'sure' } : now
-}
-
-function lose(seat: Seat, why: LostWhy): OwnershipStep {
-  return to(seat, { status: 'absent' }, [{ type: 'lose', why }])
-}
-
-function isMine(record: PartitionRecord, me: Owner): boolean {
-  const owner = recordOwner(record)
-  return owner !== null && owner.session === me.session && owner.member === me.member
-}
-
-function isGrant(stored: StoredRecord | null, grant: Grant): stored is StoredRecord {
-  return (
-    stored !== null &&
-    comparePositions(stored.record, grant) === 0 &&
-    recordOwner(stored.record)?.session === grant.owner.session
-  )
-}
-
-function isCommit(stored: StoredRecord | null, commit: Commit): boolean {
-  return stored?.record.operation === commit.next.operation
-}
-
-function to(seat: Seat, now: Ownership, actions: readonly OwnershipAction[]): OwnershipStep {
-  return { seat: { ...seat, now }, actions, wakeAtMs: wakeOf(now) }
-}
-
-function stay(seat: Seat): OwnershipStep {
-  return { seat, actions: [], wakeAtMs: wakeOf(seat.now) }
-}
-
-function wakeOf(now: Ownership): number | null {
-  return now.status === 'acquiring' || now.status === 'draining' ? now.overdueAtMs : null
 }
