@@ -97,8 +97,9 @@ export async function startEtcdCluster(
       ),
     )
     const members = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    // One after the other: a leader that ends hands over first, and would wait for members that end too.
     const stop = async () => {
-      await Promise.all(members.map((member) => member.stop()))
+      for (const member of members) await member.stop()
     }
     const failed = started.find((one) => one.status === 'rejected')
     if (failed !== undefined) {
