@@ -1,0 +1,27 @@
+/**
+ * `tenure/testing`: etcd and NATS in memory on virtual time, for fast tests of what is built on Tenure
+ * and for simulations that a seed repeats exactly. The in-memory store and broadcast pass the same
+ * contract suite as the real ones. For tests only: nothing here is durable or shared between processes.
+ *
+ * @example
+ * const clock = createVirtualClock()
+ * const random = createSeededRandom('a failing seed')
+ * const etcd = createMemoryEtcd({ clock, random: random.fork('etcd') })
+ * const nats = createMemoryNats({ clock, random: random.fork('nats') })
+ * const process = clock.createProcess()
+ * const store = etcd.connect('worker-1', { clock: process })
+ * const broadcast = nats.connect('worker-1', { clock: process })
+ * process.pause() // SIGSTOP: its leases run out while it knows nothing of it
+ * await clock.advance(10_000)
+ * process.resume()
+ */
+export type { Availability, EtcdSnapshot } from './etcd-cluster.ts'
+export type { EtcdChange } from './etcd-data.ts'
+export type { BroadcastFaults, CallFault, CallKind, DelayRange, StoreFaults } from './faults.ts'
+export type { MemoryBroadcast } from './memory-broadcast.ts'
+export { createMemoryEtcd, type MemoryEtcd, type MemoryEtcdOptions } from './memory-etcd.ts'
+export { createMemoryNats, type MemoryNats, type MemoryNatsOptions } from './memory-nats.ts'
+export type { MemoryStore } from './memory-store.ts'
+export { createSeededRandom, type SeededRandom } from './seeded-random.ts'
+export type { Cut } from './store-link.ts'
+export { createVirtualClock, type ProcessClock, type VirtualClock } from './virtual-clock.ts'

@@ -1,0 +1,212 @@
+/**
+ * Time that moves only when it is told to. Everything in the in-memory world happens in a timer of one
+ * virtual clock; between two timers all promises that can settle do settle. Two runs that schedule the
+ * same things therefore take the same steps in the same order, and an hour passes in a moment.
+ *
+ * Not covered: code under test that waits for something outside this clock (real timers, sockets, the
+ * thread pool). The clock cannot know of it and moves on without it.
+ */
+import { createTenureError } from '../core/tenure-error.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
+import { TimerQueue } from './timer-queue.ts'
+
+export interface VirtualClock extends Clock {
+  /** Runs everything due in the next `durationMs`, then stands exactly there. */
+  advance(durationMs: number): Promise<void>
+  /**
+   * Runs timer after timer until the condition holds: true. False once `limitMs` has passed without it,
+   * the clock then standing at that limit. The condition is looked at after each step.
+   */
+  runUntil(condition: () => boolean, options: { readonly limitMs: number }): Promise<boolean>
+  /**
+   * Runs until the promise settles and hands its value (or its rejection) on.
+   * @throws TenureError `timed-out` when `limitMs` (default an hour) passes first.
+   */
+  run<T>(promise: Promise<T>, options?: { readonly limitMs: number }): Promise<T>
+  /** Lets every promise settle that can, without moving time. */
+  settle(): Promise<void>
+  /** Moves the wall clock of the whole world; monotonic time and timers do not change. */
+  jumpWall(byMs: number): void
+  /** The clock of one process of this world, which can be stopped alone. */
+  createProcess(): ProcessClock
+}
+
+/** One process's view of the world's time. Its monotonic time runs on while it is paused. */
+export interface ProcessClock extends Clock {
+  /** SIGSTOP: no timer of this process fires, and nothing reaches it, until `resume`. */
+  pause(): void
+  /** SIGCONT: what came due meanwhile fires now, in the order in which it came due. */
+  resume(): void
+  /** SIGKILL: no timer of this process ever fires again. */
+  kill(): void
+  /** Moves this process's wall clock alone. */
+  jumpWall(byMs: number): void
+}
+
+/** The first of January 2024, UTC. */
+const DEFAULT_START_WALL_MS = 1_704_067_200_000
+const DEFAULT_RUN_LIMIT_MS = 3_600_000
+
+/**
+ * @example
+ * const clock = createVirtualClock()
+ * clock.schedule(1_000, () => console.log('a second has passed'))
+ * await clock.advance(1_000)
+ */
+export function createVirtualClock(options: { readonly startWallMs?: number } = {}): VirtualClock {
+  return new QueueClock(options.startWallMs ?? DEFAULT_START_WALL_MS)
+}
+
+class QueueClock implements VirtualClock {
+  readonly #timers = new TimerQueue()
+  #nowMs = 0
+  #wallAtStartMs: number
+  #running = false
+
+  constructor(startWallMs: number) {
+    this.#wallAtStartMs = startWallMs
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs
+  }
+
+  wallMs(): number {
+    return Math.floor(this.#wallAtStartMs + this.#nowMs)
+  }
+
+  jumpWall(byMs: number): void {
+    this.#wallAtStartMs += byMs
+  }
+
+  schedule(delayMs: number, callback: () => void): Timer {
+    const timer = this.#timers.add(this.#nowMs + Math.max(0, delayMs), callback)
+    return {
+      cancel: () => {
+        timer.callback = null
+      },
+    }
+  }
+
+  async advance(durationMs: number): Promise<void> {
+    await this.runUntil(() => false, { limitMs: durationMs })
+  }
+
+  async runUntil(
+    condition: () => boolean,
+    { limitMs }: { readonly limitMs: number },
+  ): Promise<boolean> {
+    if (this.#running) {
+      throw createTenureError('invalid-argument', 'the virtual clock is already being run')
+    }
+    this.#running = true
+    const untilMs = this.#nowMs + limitMs
+    try {
+      await this.settle()
+      while (!condition()) {
+        const next = this.#timers.peek()
+        if (next === null || next.atMs > untilMs) {
+          this.#nowMs = untilMs
+          return false
+        }
+        this.#fireNext()
+        await this.settle()
+      }
+      return true
+    } finally {
+      this.#running = false
+    }
+  }
+
+  async run<T>(
+    promise: Promise<T>,
+    { limitMs }: { readonly limitMs: number } = { limitMs: DEFAULT_RUN_LIMIT_MS },
+  ): Promise<T> {
+    let settled = false
+    const mark = () => {
+      settled = true
+    }
+    promise.then(mark, mark)
+    if (!(await this.runUntil(() => settled, { limitMs }))) {
+      throw createTenureError('timed-out', `nothing settled within ${limitMs} virtual ms`)
+    }
+    return promise
+  }
+
+  /** A turn of the event loop begins only once every microtask has run. */
+  settle(): Promise<void> {
+    return new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+  }
+
+  createProcess(): ProcessClock {
+    return new PausableClock(this)
+  }
+
+  #fireNext(): void {
+    const timer = this.#timers.take()
+    if (timer === null || timer.callback === null) return
+    const { callback } = timer
+    timer.callback = null
+    this.#nowMs = timer.atMs
+    callback()
+  }
+}
+
+class PausableClock implements ProcessClock {
+  readonly #world: VirtualClock
+  #status: 'running' | 'paused' | 'killed' = 'running'
+  #wallOffsetMs = 0
+  #held: (() => void)[] = []
+
+  constructor(world: VirtualClock) {
+    this.#world = world
+  }
+
+  monotonicMs(): number {
+    return this.#world.monotonicMs()
+  }
+
+  wallMs(): number {
+    return this.#world.wallMs() + this.#wallOffsetMs
+  }
+
+  jumpWall(byMs: number): void {
+    this.#wallOffsetMs += byMs
+  }
+
+  schedule(delayMs: number, callback: () => void): Timer {
+    let cancelled = false
+    const fire = (): void => {
+      if (cancelled || this.#status === 'killed') return
+      if (this.#status === 'paused') this.#held.push(fire)
+      else callback()
+    }
+    const timer = this.#world.schedule(delayMs, fire)
+    return {
+      cancel: () => {
+        cancelled = true
+        timer.cancel()
+      },
+    }
+  }
+
+  pause(): void {
+    if (this.#status === 'running') this.#status = 'paused'
+  }
+
+  resume(): void {
+    if (this.#status !== 'paused') return
+    this.#status = 'running'
+    const held = this.#held
+    this.#held = []
+    // Each in a step of its own, so that a pause in between holds the rest back again.
+    for (const fire of held) this.#world.schedule(0, fire)
+  }
+
+  kill(): void {
+    this.#status = 'killed'
+    this.#held = []
+  }
+}
