@@ -13,11 +13,44 @@ module.exports = {
     only('src/core', ['src/core/'], 'pure: no I/O, no clock, no random, no library'),
     only('src/ports', ['src/core/', 'src/ports/'], 'interfaces over core types'),
     only('src/runtime', ['src/core/', 'src/ports/', 'src/runtime/'], 'drives core over ports'),
-    only('src/etcd', ['src/core/', 'src/ports/', 'src/etcd/', 'node_modules/(etcd3|@grpc|cockatiel)', 'fs|node:fs'], 'the store port on etcd'),
-    only('src/nats', ['src/core/', 'src/ports/', 'src/nats/', 'node_modules/nats/', 'fs|node:fs'], 'the broadcast port on NATS'),
-    only('src/ring', ['src/core/', 'src/ring/', 'node_modules/hashring/'], 'the ring order'),
-    only('src/host', ['src/core/', 'src/ports/', 'src/host/', 'node:', 'os|crypto|perf_hooks', 'node_modules/(pino|prom-client)'], 'clock, random and telemetry of this process'),
-    only('src/testing', ['src/core/', 'src/ports/', 'src/runtime/', 'src/ring/', 'src/testing/'], 'the in-memory world'),
+    only(
+      'src/etcd',
+      [
+        'src/core/',
+        'src/ports/',
+        'src/etcd/',
+        'node_modules/(etcd3|@grpc|cockatiel)',
+        'fs|node:fs',
+      ],
+      'the store port on etcd',
+    ),
+    only(
+      'src/nats',
+      ['src/core/', 'src/ports/', 'src/nats/', 'node_modules/nats/', 'fs|node:fs'],
+      'the broadcast port on NATS',
+    ),
+    only(
+      'src/ring',
+      ['src/core/', 'src/ring/', 'node_modules/(@types/)?hashring/', 'crypto|node:crypto'],
+      'the ring order',
+    ),
+    only(
+      'src/host',
+      [
+        'src/core/',
+        'src/ports/',
+        'src/host/',
+        'node:',
+        'os|crypto|perf_hooks',
+        'node_modules/(pino|prom-client)',
+      ],
+      'clock, random and telemetry of this process',
+    ),
+    only(
+      'src/testing',
+      ['src/core/', 'src/ports/', 'src/runtime/', 'src/ring/', 'src/testing/'],
+      'the in-memory world',
+    ),
     {
       name: 'http-and-cli-know-no-etcd-keys',
       severity: 'error',
@@ -33,7 +66,10 @@ module.exports = {
     {
       name: 'only-roots-construct-adapters',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(index|main|composition|etcd/|nats/|ring/|host/|testing/|dev/)' },
+      from: {
+        path: '^src/',
+        pathNot: '^src/(index|main|composition|etcd/|nats/|ring/|host/|testing/|dev/)',
+      },
       to: { path: '^src/(etcd|nats|ring|host)/' },
     },
   ],
@@ -41,6 +77,9 @@ module.exports = {
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     doNotFollow: { path: 'node_modules' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'types'],
+    },
   },
 }
