@@ -72,8 +72,9 @@ function settleHandOver(
   if (isCommit(stands, commit) || !isGrant(stands, grant)) {
     return handedOver(seat, now, stands, context, nowMs)
   }
-  if (stands.record.phase === 'halted')
+  if (stands.record.phase === 'halted' && now.stored.record.phase !== 'halted') {
     return to(seat, { status: 'absent' }, [{ type: 'lose', why: 'halted' }])
+  }
   const asked = stands.record.phase === 'revoking' ? stands.record.move : now.giveUp
   const giveUp: GiveUp = { to: asked.to, reason: asked.reason }
   const unchanged = stands.raw === commit.expected

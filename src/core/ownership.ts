@@ -32,6 +32,8 @@ import { elect } from './commit.ts'
 import { stepHandingOver } from './ownership-hand-over.ts'
 import type {
   As,
+  GiveUp,
+  Grant,
   OwnershipAction,
   OwnershipContext,
   OwnershipEvent,
@@ -49,6 +51,7 @@ import {
   suspect,
   trusted,
 } from './ownership-transitions.ts'
+import type { Owner } from './partition-record.ts'
 import { comparePositions } from './token.ts'
 
 export function stepOwnership(
@@ -94,18 +97,39 @@ function stepAbsent(
     case 'seen':
     case 'confirmed': {
       const { stored } = event
-      if (stored === null || !isMine(stored.record, me) || stored.record.phase === 'halted') {
-        return stay(seat)
-      }
-      if (comparePositions(stored.record, seat.highest) > 0)
-        return adopt(seat, stored, context, nowMs)
-      // Mine by the record, yet not above what I remember: stale, or etcd was restored.
-      if (event.type === 'seen') return { ...stay(seat), actions: [{ type: 'confirm' }] }
-      return haltHere(seat, stored, me, seat.highest, context)
+      if (stored === null || !isMine(stored.record, me)) return stay(seat)
+      return meetOwnRecord(seat, stored, event.type, me, context, nowMs)
     }
     default:
       return stay(seat)
   }
+}
+
+/** The record names my session, and I hold nothing. */
+function meetOwnRecord(
+  seat: Seat,
+  stored: StoredRecord,
+  how: 'seen' | 'confirmed',
+  me: Owner,
+  context: OwnershipContext,
+  nowMs: number,
+): OwnershipStep {
+  const { record } = stored
+  const isHalted = record.phase === 'halted'
+  if (!isHalted && comparePositions(record, seat.highest) > 0) {
+    return adopt(seat, stored, context, nowMs)
+  }
+  if (record.incarnation < context.incarnation) {
+    // The incarnation rose: whatever was halted or remembered, a grant to myself under it is due.
+    const { incarnation, generation } = record
+    const grant: Grant = { incarnation, generation, owner: me, how: 'hand-over' }
+    const giveUp: GiveUp = { to: me.member, reason: 'incarnation' }
+    return sendHandOver(seat, { grant, stored, giveUp }, 0, context, nowMs)
+  }
+  if (isHalted) return stay(seat)
+  // Mine by the record, yet not above what I remember: stale, or etcd was restored.
+  if (how === 'seen') return { ...stay(seat), actions: [{ type: 'confirm' }] }
+  return haltHere(seat, stored, me, seat.highest, context)
 }
 
 function stepCampaigning(

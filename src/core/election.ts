@@ -1,0 +1,219 @@
+/**
+ * When to campaign for which vacant partition. Elections need no rebalancer: every member runs the same
+ * assignor on its own map and campaigns for what it gives to that member; where maps differ, the
+ * election's transaction decides, and exactly one candidate wins.
+ *
+ *   vacancy seen ──▶ (settle, for never-owned ones) ──▶ (restart grace) ──▶ candidate 0 now,
+ *                                                      candidate 1 after STEP, candidate 2 after 2 STEP …
+ *   campaign refused and still vacant ──▶ back-off, doubling, with jitter
+ *
+ * A vacancy's first candidate is computed once and kept until the membership changes: recomputing it
+ * while its neighbours are being won would make members change their minds and collide.
+ *
+ * One mutable table like `GroupState`, for the same reason; there are no timers in it, one wake time
+ * serves all. Jitter comes from a hash of partition and attempt, not from a random source.
+ */
+import type { Assignment } from './assignor.ts'
+import { campaignOrder } from './assignor-candidates.ts'
+import { assignableMembers, assignGroup, isElectable } from './group-assignment.ts'
+import type { GroupState } from './group-state.ts'
+import type { MemberName, PartitionId } from './ids.ts'
+import { recordOwner } from './partition-record.ts'
+import type { PreferenceOrder, PreferenceOrderFactory } from './preference-order.ts'
+
+/** How much later the next candidate campaigns. */
+export const CANDIDATE_STEP_MS = 400
+/** Ranks beyond this campaign together: a delay must stay bounded. */
+export const CANDIDATE_RANKS_MAX = 8
+export const BACK_OFF_FIRST_MS = 100
+export const BACK_OFF_MAX_MS = 5000
+/** A stream of joins may hold up the first grants this many settle times, no longer. */
+const SETTLE_TIMES_MAX = 5
+
+type Vacancy = {
+  sinceMs: number
+  attempts: number
+  notBeforeMs: number
+  /** Null until computed, and when nobody has room. */
+  target: MemberName | null
+  chosen: boolean
+}
+
+export type ElectionRound = {
+  readonly campaigns: readonly PartitionId[]
+  /** When to look again; null: only after the next change. */
+  readonly wakeAtMs: number | null
+}
+
+export class ElectionSchedule {
+  private readonly state: GroupState
+  private readonly me: MemberName
+  private readonly orderOf: PreferenceOrderFactory
+  private readonly vacancies = new Map<PartitionId, Vacancy>()
+  private readonly contested = new Set<PartitionId>()
+  private readonly heldOff = new Map<PartitionId, number>()
+  private firstJoinMs: number | null = null
+  private lastJoinMs = 0
+  private names = ''
+  private order: PreferenceOrder | null = null
+  private uncomputed = false
+
+  constructor(state: GroupState, me: MemberName, orderOf: PreferenceOrderFactory) {
+    this.state = state
+    this.me = me
+    this.orderOf = orderOf
+  }
+
+  /** Number of partitions that nobody who lives owns and somebody may. */
+  get vacant(): number {
+    return this.vacancies.size
+  }
+
+  /** Monotonic time since which the partition is known vacant, or null. */
+  vacantSince(partition: PartitionId): number | null {
+    return this.vacancies.get(partition)?.sinceMs ?? null
+  }
+
+  /** Call for each partition whose record changed. */
+  partitionChanged(partition: PartitionId, nowMs: number): void {
+    const vacancy = this.vacancies.get(partition)
+    if (!isElectable(this.state, partition)) {
+      if (vacancy !== undefined) this.vacancies.delete(partition)
+      return
+    }
+    if (vacancy !== undefined) return
+    this.uncomputed = true
+    this.vacancies.set(partition, {
+      sinceMs: nowMs,
+      attempts: 0,
+      notBeforeMs: nowMs,
+      target: null,
+      chosen: false,
+    })
+  }
+
+  /** Call when members, settings or operators' marks changed: any partition may be affected. */
+  groupChanged(nowMs: number): void {
+    const names = assignableMembers(this.state)
+      .map(({ member, weight, capacity }) => `${member}:${weight}:${capacity}`)
+      .join()
+    if (names !== this.names) {
+      this.names = names
+      this.order = null
+      this.firstJoinMs ??= nowMs
+      this.lastJoinMs = nowMs
+      this.uncomputed = true
+      for (const vacancy of this.vacancies.values()) vacancy.chosen = false
+    }
+    for (let partition = 0; partition < this.state.partitions; partition += 1) {
+      this.partitionChanged(partition, nowMs)
+    }
+  }
+
+  /** A campaign is under way: not again before its end. */
+  began(partition: PartitionId): void {
+    this.contested.add(partition)
+  }
+
+  /** A campaign ended; the partition may still be vacant. */
+  ended(partition: PartitionId, won: boolean, nowMs: number): void {
+    this.contested.delete(partition)
+    const vacancy = this.vacancies.get(partition)
+    if (vacancy === undefined || won) return
+    vacancy.attempts += 1
+    const doubled = BACK_OFF_FIRST_MS * 2 ** Math.min(vacancy.attempts - 1, 10)
+    const delayMs = Math.min(BACK_OFF_MAX_MS, doubled)
+    vacancy.notBeforeMs = nowMs + delayMs * (0.5 + jitter(partition, vacancy.attempts))
+  }
+
+  /** I could not acquire it: I don't campaign for it until then, others may. */
+  holdOff(partition: PartitionId, untilMs: number): void {
+    this.heldOff.set(partition, untilMs)
+  }
+
+  /** Whom I would rather see own the partition than me: the first of its ring order who may. */
+  nextCandidate(partition: PartitionId): MemberName | null {
+    const preferred = this.ringOrder().order(partition, 2)
+    return preferred.find((member) => member !== this.me) ?? null
+  }
+
+  /** Which partitions I campaign for now. The caller says when I may campaign at all. */
+  round(nowMs: number): ElectionRound {
+    if (this.vacancies.size === 0) return { campaigns: [], wakeAtMs: null }
+    this.choose()
+    const campaigns: PartitionId[] = []
+    let wakeAtMs: number | null = null
+    for (const [partition, vacancy] of this.vacancies) {
+      if (this.contested.has(partition)) continue
+      const dueAtMs = this.dueAt(partition, vacancy, nowMs)
+      if (dueAtMs === null) continue
+      if (dueAtMs <= nowMs) campaigns.push(partition)
+      else if (wakeAtMs === null || dueAtMs < wakeAtMs) wakeAtMs = dueAtMs
+    }
+    return { campaigns, wakeAtMs }
+  }
+
+  /** Computes the first candidates of vacancies that have none yet; the others keep theirs. */
+  private choose(): void {
+    if (!this.uncomputed) return
+    this.uncomputed = false
+    const chosen = new Map<PartitionId, MemberName>()
+    for (const [partition, vacancy] of this.vacancies) {
+      if (vacancy.chosen && vacancy.target !== null) chosen.set(partition, vacancy.target)
+    }
+    const assignment: Assignment = assignGroup(this.state, this.orderOf, { chosen })
+    for (const [partition, vacancy] of this.vacancies) {
+      if (vacancy.chosen) continue
+      vacancy.target = assignment.targets[partition] ?? null
+      vacancy.chosen = true
+    }
+  }
+
+  private dueAt(partition: PartitionId, vacancy: Vacancy, nowMs: number): number | null {
+    // Nobody has room (capacity, no eligible member): only a change can help.
+    if (vacancy.target === null) return null
+    const heldOffMs = this.heldOff.get(partition) ?? 0
+    if (heldOffMs <= nowMs) this.heldOff.delete(partition)
+    const openAtMs = Math.max(vacancy.notBeforeMs, heldOffMs, this.openAt(partition, vacancy))
+    if (vacancy.target === this.me) return openAtMs
+    const secondAtMs = openAtMs + CANDIDATE_STEP_MS
+    // The ring is asked only once the first candidate had its chance: mostly it is gone by then.
+    if (secondAtMs > nowMs) return secondAtMs
+    const rank = this.rank(partition, vacancy.target)
+    return openAtMs + CANDIDATE_STEP_MS * (rank + jitter(partition, vacancy.attempts) / 2)
+  }
+
+  private openAt(partition: PartitionId, vacancy: Vacancy): number {
+    const { config } = this.state
+    const record = this.state.record(partition)?.record
+    if (config === null) return vacancy.sinceMs
+    if (record === undefined) {
+      const settleMs = config.settle.firstGrantMs
+      const latestMs = (this.firstJoinMs ?? 0) + settleMs * SETTLE_TIMES_MAX
+      return Math.min(latestMs, this.lastJoinMs + settleMs)
+    }
+    const last = recordOwner(record)?.member
+    if (config.restartGraceMs === 0 || last === undefined || this.state.members.has(last)) {
+      return vacancy.sinceMs
+    }
+    return vacancy.sinceMs + config.restartGraceMs
+  }
+
+  private ringOrder(): PreferenceOrder {
+    this.order ??= this.orderOf(assignableMembers(this.state).map(({ member }) => member))
+    return this.order
+  }
+
+  /** My place among the candidates; the last one when I am not near the front. */
+  private rank(partition: PartitionId, target: MemberName): number {
+    const question = { partition, target, order: this.ringOrder() }
+    const place = campaignOrder(question, CANDIDATE_RANKS_MAX).indexOf(this.me)
+    return place < 0 ? CANDIDATE_RANKS_MAX : place
+  }
+}
+
+/** 0 .. 1, the same for the same partition and attempt, different between neighbours. */
+function jitter(partition: PartitionId, attempt: number): number {
+  const mixed = Math.imul(partition + 1, 0x9e3779b1) ^ Math.imul(attempt + 1, 0x85ebca6b)
+  return ((mixed >>> 8) & 0xffff) / 0x10000
+}
