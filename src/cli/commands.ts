@@ -1,0 +1,37 @@
+/**
+ * What the composition root gives the command line: the verbs that run something for a while, and the
+ * means of `doctor`. Each loads its own heavy modules when it is called, so that `tenure --help` and
+ * operators' verbs load none. A verb without an implementation is not offered.
+ */
+import type { DevEnvironment } from './dev-environment.ts'
+import type { DoctorMeans } from './doctor-facts.ts'
+import type { TenureConfig } from './tenure-config.ts'
+
+export type DevOptions = {
+  /** How long it runs, ms; null: until Ctrl-C. */
+  readonly forMs: number | null
+  /** File for the JSON report; null: none. */
+  readonly reportFile: string | null
+  readonly workers: number
+  readonly partitions: number
+  /** Port of its `serve` process; null: the usual one, or any free one where that is taken. */
+  readonly port: number | null
+  /** Seed of kills, pauses and moves; null: a fresh one. */
+  readonly seed: number | null
+  /** Log settings and settings of the group; its servers are the environment's own. */
+  readonly config: TenureConfig
+}
+
+export type WorkerStart = {
+  /** Absolute path of the module whose default or `worker` export is the options of a worker. */
+  readonly script: string | null
+  /** The running `tenure dev`, whose demo worker runs when there is no script. One of both is set. */
+  readonly dev: DevEnvironment | null
+}
+
+/** Each resolves with the exit code once everything is closed; they handle SIGINT and SIGTERM. */
+export type CommandImplementations = DoctorMeans & {
+  readonly serve?: (config: TenureConfig) => Promise<number>
+  readonly worker?: (config: TenureConfig, start: WorkerStart) => Promise<number>
+  readonly dev?: (options: DevOptions) => Promise<number>
+}
