@@ -206,8 +206,8 @@ function firstWithRoom(board: Board, partition: PartitionId): number | null {
 }
 
 /**
- * The partitions that overloaded members give up, those likeliest to sit well elsewhere first. No more
- * than there is room for: the rest of a surplus stays where it is.
+ * The partitions that overloaded members should give up, those likeliest to sit well elsewhere first.
+ * Where there is less room than surplus, the last of them stay where they are.
  */
 function chooseSurplus(board: Board): readonly PartitionId[] {
   const classes: [PartitionId[], PartitionId[], PartitionId[]] = [[], [], []]
@@ -221,14 +221,11 @@ function chooseSurplus(board: Board): readonly PartitionId[] {
     else classes[(board.room[first] ?? 0) > 0 ? 0 : 1].push(partition)
   }
   const surplus = board.room.map((free) => Math.max(0, -free))
-  let places = board.room.reduce((sum, free) => sum + Math.max(0, free), 0)
   const chosen: PartitionId[] = []
   for (const partition of classes.flat()) {
     const holder = board.holders[partition] ?? VACANT
-    if (places === 0) break
     if ((surplus[holder] ?? 0) === 0) continue
     surplus[holder] = (surplus[holder] ?? 0) - 1
-    places -= 1
     chosen.push(partition)
   }
   return chosen

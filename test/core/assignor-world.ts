@@ -56,9 +56,9 @@ export function anySituation(shape: Shape): fc.Arbitrary<AssignmentInput> {
   return fc
     .record({
       entries: fc.array(entry, { minLength: NAMES.length, maxLength: NAMES.length }),
-      owners: fc.array(name, { maxLength: 40 }),
-      lastOwners: fc.array(name, { maxLength: 40 }),
-      excluded: fc.array(fc.nat(39), { maxLength: 4 }),
+      owners: fc.array(name, { maxLength: 40, size: 'max' }),
+      lastOwners: fc.array(name, { maxLength: 40, size: 'max' }),
+      excluded: fc.array(fc.nat(39), { maxLength: 4, size: 'max' }),
     })
     .map(({ entries, owners, lastOwners, excluded }) => {
       const all = NAMES.map((member, index) => ({ member, ...entries[index] }))

@@ -147,6 +147,12 @@ test('assignor, an order that knows other names and lacks some, still places eve
   assert.deepEqual(assign(input).targets, [b, b, a, a])
 })
 
+test('assignor, an order that knows nobody, falls back to names whatever their sequence', () => {
+  const order: PreferenceOrder = { order: () => [] }
+  const input = situation({ partitions: 3, members: equals('c', 'a', 'b'), order })
+  assert.deepEqual(assign(input).targets, [a, b, c])
+})
+
 test('campaign order, a target, comes first and the ring order follows without it', () => {
   const question = { partition: 7, target: c, order: listed({}) }
   assert.deepEqual(campaignOrder(question, 4), [c, a, b, d])
