@@ -19,14 +19,25 @@ import type { Store } from '../ports/store.ts'
 export const BATCHES_IN_FLIGHT_MAX = 6
 
 export type CommitReply =
-  | { readonly type: 'done'; readonly revision: number }
-  | { readonly type: 'refused'; readonly stands: StoredRecord | null; readonly revision: number }
+  /** `entry`: the record as it now stands in etcd. */
+  | { readonly type: 'done'; readonly revision: number; readonly entry: KeyValue }
+  | {
+      readonly type: 'refused'
+      readonly stands: StoredRecord | null
+      readonly entry: KeyValue | null
+      readonly revision: number
+    }
   | { readonly type: 'refused-all'; readonly failed: readonly Requirement[] }
   | { readonly type: 'unknown'; readonly detail: string }
   | { readonly type: 'not-executed'; readonly detail: string }
 
 export type ConfirmReply =
-  | { readonly ok: true; readonly stored: StoredRecord | null; readonly revision: number }
+  | {
+      readonly ok: true
+      readonly stored: StoredRecord | null
+      readonly entry: KeyValue | null
+      readonly revision: number
+    }
   | { readonly ok: false; readonly detail: string }
 
 type QueuedCommit = { readonly commit: Commit; readonly done: (reply: CommitReply) => void }
@@ -141,10 +152,15 @@ export class Committer {
       const { commit, done } = queued[index] as QueuedCommit
       switch (outcome.type) {
         case 'done':
-          done({ type: 'done', revision })
+          done({ type: 'done', revision, entry: this.written(commit, revision) })
           break
         case 'refused':
-          done({ type: 'refused', stands: decode(outcome.stands, commit.partition), revision })
+          done({
+            type: 'refused',
+            stands: decode(outcome.stands, commit.partition),
+            entry: outcome.stands,
+            revision,
+          })
           break
         case 'refused-all':
           done(outcome)
@@ -170,9 +186,14 @@ export class Committer {
         continue
       }
       const got = reply.value.results[index + 1]
-      const stored = decode(got?.type === 'get' ? got.found : null, partition)
-      done({ ok: true, stored, revision: reply.revision })
+      const entry = got?.type === 'get' ? got.found : null
+      done({ ok: true, stored: decode(entry, partition), entry, revision: reply.revision })
     }
+  }
+
+  private written(commit: Commit, revision: number): KeyValue {
+    const key = this.keys.partition(commit.partition)
+    return { key, value: commit.value, createRevision: 0, modRevision: revision, session: null }
   }
 }
 

@@ -79,6 +79,12 @@ export class Mirror {
     return () => this.listeners.delete(listener)
   }
 
+  /** Takes in what a transaction's reply showed, ahead of the watch; `teller` is not told. */
+  learn(entry: KeyValue, teller: MirrorListener): void {
+    if (this.closed || this.busy) return
+    this.emit(this.state.apply([{ type: 'put', entry }], 0), teller)
+  }
+
   close(): void {
     this.closed = true
     this.watch?.close()
@@ -246,9 +252,9 @@ export class Mirror {
     this.currentAtMs = this.options.clock.monotonicMs()
   }
 
-  private emit(change: GroupChange): void {
+  private emit(change: GroupChange, except: MirrorListener | null = null): void {
     if (change.partitions.length === 0 && !change.members && !change.settings) return
-    for (const listener of this.listeners) listener.changed(change)
+    for (const listener of this.listeners) if (listener !== except) listener.changed(change)
   }
 
   private broken(detail: string): void {

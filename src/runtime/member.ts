@@ -1,0 +1,576 @@
+/**
+ * One member of one group: its session, its elections, and one ownership machine per partition that
+ * concerns it. This is the driver: it feeds the machines what the map, etcd and the host say, performs
+ * their actions over the ports, and records each transition once.
+ *
+ *   keepalive proved → deadline → elections won → (host) acquire, serve, drain → hand-over → map
+ *
+ * Everything runs on one turn of the event loop after the other; no machine is stepped from two places
+ * at once. A broken invariant ends the session at once and fails the member: never catch and continue.
+ */
+import type { Commit, Stamp, StoredRecord } from '../core/commit.ts'
+import { ElectionSchedule } from '../core/election.ts'
+import { assignGroup, mayReceive } from '../core/group-assignment.ts'
+import type { GroupChange, GroupState } from '../core/group-state.ts'
+import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
+import type { GroupKeys } from '../core/keys.ts'
+import { stepOwnership } from '../core/ownership.ts'
+import type {
+  CommitPurpose,
+  GiveUp,
+  Grant,
+  OwnershipAction,
+  OwnershipContext,
+  OwnershipEvent,
+  Seat,
+} from '../core/ownership-state.ts'
+import type { Owner } from '../core/partition-record.ts'
+import { recordOwner } from '../core/partition-record.ts'
+import type { PreferenceOrderFactory } from '../core/preference-order.ts'
+import type { TenureError } from '../core/tenure-error.ts'
+import type { Position } from '../core/token.ts'
+import { BEFORE_ANY_GRANT, comparePositions } from '../core/token.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
+import type { Random } from '../ports/random.ts'
+import type { LossCause, SessionEndCause, Telemetry } from '../ports/telemetry.ts'
+import type { CommitReply, Committer } from './committer.ts'
+import { createDeferred, type Deferred } from './deferred.ts'
+import type { MemberSession } from './member-session.ts'
+import type { Mirror, MirrorListener } from './mirror.ts'
+import type { SessionDriver } from './session-driver.ts'
+import { WakeSchedule } from './wake-schedule.ts'
+
+/** Who runs the work: told what to do with each partition, answers when it is done. */
+export interface PartitionHost {
+  /** Granted: acquire, then call `acquired` or `acquireFailed`. */
+  begin(partition: PartitionId, grant: Grant, session: SessionDriver): void
+  open(partition: PartitionId): void
+  suspend(partition: PartitionId): void
+  /** Refuse new work, finish what is under way, release; then call `drained`. */
+  drain(partition: PartitionId, giveUp: GiveUp): void
+  /** Handed over, or moved on after the drain. */
+  released(partition: PartitionId, grant: Grant): void
+  /** No longer owner. At once. */
+  lose(partition: PartitionId, cause: LossCause): void
+  /** A session is live, the map is known. */
+  sessionLive(): void
+  /** The session's deadline moved. */
+  proved(): void
+}
+
+export type MemberOptions = {
+  readonly group: GroupName
+  readonly member: MemberName
+  readonly keys: GroupKeys
+  readonly clock: Clock
+  readonly random: Random
+  readonly telemetry: Telemetry
+  readonly mirror: Mirror
+  readonly committer: Committer
+  readonly orderOf: PreferenceOrderFactory
+  readonly host: PartitionHost
+  /** Opens the member's sessions; called once. */
+  readonly openSession: (listener: {
+    live(session: SessionDriver): void
+    proved(): void
+    ended(session: SessionDriver, cause: SessionEndCause): void
+    failed(error: TenureError): void
+  }) => MemberSession
+  readonly failed: (error: TenureError) => void
+}
+
+const CONFIRM_RETRY_MS = 200
+const ACQUIRE_BACK_OFF_FIRST_MS = 1000
+const ACQUIRE_BACK_OFF_MAX_MS = 60_000
+const ABSENT: Seat = { highest: BEFORE_ANY_GRANT, now: { status: 'absent' } }
+
+export class Member implements MirrorListener {
+  private readonly options: MemberOptions
+  private readonly state: GroupState
+  private readonly elections: ElectionSchedule
+  private readonly wakes: WakeSchedule
+  private readonly session: MemberSession
+  private readonly seats = new Map<PartitionId, Seat>()
+  private readonly active = new Set<PartitionId>()
+  private readonly confirming = new Set<PartitionId>()
+  private readonly acquireFailures = new Map<PartitionId, number>()
+  private readonly timers = new Set<Timer>()
+  private electionTimer: Timer | null = null
+  private electionAtMs = Number.POSITIVE_INFINITY
+  /** Set while leaving: where each partition goes. */
+  private leaving: ReadonlyMap<PartitionId, MemberName> | null = null
+  /** With a restart grace: drained partitions whose records stay as they are. */
+  private readonly kept = new Set<PartitionId>()
+  private empty: Deferred<void> | null = null
+  /** The group's incarnation as last looked at. */
+  private incarnation: number | null = null
+  /** After the store went back: nothing of these incarnations runs here. */
+  private haltedThrough = 0
+  private closed = false
+  private readonly unsubscribe: () => void
+
+  constructor(options: MemberOptions) {
+    this.options = options
+    this.state = options.mirror.state
+    this.elections = new ElectionSchedule(this.state, options.member, options.orderOf)
+    this.wakes = new WakeSchedule(options.clock, (partition) =>
+      this.step(partition, { type: 'wake' }),
+    )
+    this.unsubscribe = options.mirror.subscribe(this)
+    this.elections.groupChanged(options.clock.monotonicMs())
+    this.incarnation = this.state.incarnation
+    this.session = options.openSession({
+      live: () => {
+        options.host.sessionLive()
+        this.scheduleElection(0)
+      },
+      proved: () => options.host.proved(),
+      ended: (_, cause) => this.sessionEnded(cause),
+      failed: (error) => options.failed(error),
+    })
+  }
+
+  /** The live session, or null. */
+  get live(): SessionDriver | null {
+    return this.session.live
+  }
+
+  /** The seat of each partition that is not absent here. */
+  *seated(): Iterable<readonly [PartitionId, Seat]> {
+    for (const partition of this.active) yield [partition, this.seats.get(partition) ?? ABSENT]
+  }
+
+  // What the map says.
+
+  changed(change: GroupChange): void {
+    if (this.closed) return
+    const nowMs = this.options.clock.monotonicMs()
+    if (change.members || change.settings) this.elections.groupChanged(nowMs)
+    for (const partition of change.partitions) {
+      this.elections.partitionChanged(partition, nowMs)
+      this.see(partition)
+    }
+    if (change.settings) this.settingsChanged()
+    if (this.elections.vacant > 0) this.scheduleElection(0)
+  }
+
+  /** The store was restored from a backup (sign 3). Unless it was wiped, stop all that is old. */
+  rewound(): void {
+    if (this.state.config === null) return
+    this.haltedThrough = Math.max(this.haltedThrough, this.state.incarnation ?? 0)
+    const detail = `etcd went back in time: raise the incarnation above ${this.haltedThrough} with "tenure incarnation raise"`
+    this.alarm('store-rewound', detail)
+    for (const partition of [...this.active]) this.loseAll(partition, 'halted')
+  }
+
+  /** A broadcast says so; etcd is asked before anything but the gate changes. */
+  heard(partition: PartitionId, position: Position): void {
+    const seat = this.seats.get(partition)
+    if (seat === undefined || comparePositions(position, seat.highest) <= 0) return
+    this.step(partition, { type: 'heard-higher', position })
+  }
+
+  // What the host says. `grant` guards against answers of an earlier grant.
+
+  acquired(partition: PartitionId, grant: Grant): void {
+    if (!this.holds(partition, grant)) return
+    this.acquireFailures.delete(partition)
+    this.step(partition, { type: 'acquired' })
+  }
+
+  /** Returns the back-off in milliseconds. */
+  acquireFailed(partition: PartitionId, grant: Grant): number {
+    if (!this.holds(partition, grant)) return 0
+    const retryMs = this.holdOff(partition)
+    this.step(partition, { type: 'acquire-failed', to: this.elections.nextCandidate(partition) })
+    return retryMs
+  }
+
+  drained(partition: PartitionId, grant: Grant): void {
+    if (!this.holds(partition, grant)) return
+    if (this.leaving !== null && (this.state.config?.restartGraceMs ?? 0) > 0) {
+      this.kept.add(partition)
+      this.checkEmpty()
+      return
+    }
+    this.step(partition, { type: 'drained' })
+  }
+
+  /** A resource refused this grant although etcd calls it the newest (sign 1). */
+  fenceAhead(partition: PartitionId, grant: Grant, highest: Position): void {
+    if (this.holds(partition, grant)) this.step(partition, { type: 'fence-ahead', highest })
+  }
+
+  // Leaving.
+
+  /** Drains and hands over everything; resolves when nothing is held. The session stays open. */
+  async leave(): Promise<void> {
+    if (this.leaving === null) {
+      void this.session.announceLeaving()
+      const me = new Set([this.options.member])
+      const { targets } = assignGroup(this.state, this.options.orderOf, { leaving: me })
+      const leaving = new Map<PartitionId, MemberName>()
+      for (const partition of this.active) {
+        const target = targets[partition] ?? null
+        if (target !== null) leaving.set(partition, target)
+      }
+      this.leaving = leaving
+      for (const partition of [...this.active]) this.giveUpIfDue(partition)
+    }
+    this.empty ??= createDeferred<void>()
+    this.checkEmpty()
+    await this.empty.promise
+  }
+
+  /** Ends the session: locally at once, then at the store. */
+  async close(cause: 'closed' | 'drain-overdue' | 'invariant-broken' = 'closed'): Promise<void> {
+    const closing = this.session.close(cause)
+    this.closed = true
+    this.unsubscribe()
+    this.wakes.close()
+    this.electionTimer?.cancel()
+    for (const timer of this.timers) timer.cancel()
+    this.empty?.resolve()
+    await closing
+  }
+
+  // The machines.
+
+  private step(partition: PartitionId, event: OwnershipEvent): void {
+    if (this.closed) return
+    const before = this.seats.get(partition) ?? ABSENT
+    const nowMs = this.options.clock.monotonicMs()
+    const step = stepOwnership(before, event, this.contextOf(partition), nowMs)
+    this.seats.set(partition, step.seat)
+    if (step.seat.now.status === 'absent') this.active.delete(partition)
+    else this.active.add(partition)
+    if (step.wakeAtMs !== null) this.wakes.add(partition, step.wakeAtMs)
+    for (const action of step.actions) this.perform(partition, before, step.seat, action)
+    if (this.active.size === 0) this.checkEmpty()
+  }
+
+  private perform(
+    partition: PartitionId,
+    before: Seat,
+    after: Seat,
+    action: OwnershipAction,
+  ): void {
+    const { host, telemetry, group, member, clock } = this.options
+    switch (action.type) {
+      case 'commit':
+        if (action.purpose === 'campaign') this.elections.began(partition)
+        this.send(partition, action.commit, action.purpose)
+        return
+      case 'confirm':
+        this.confirm(partition)
+        return
+      case 'begin':
+        this.begin(partition, action.grant)
+        return
+      case 'open-gate':
+        host.open(partition)
+        if (before.now.status === 'serving') this.note(partition, after, { type: 'reopened' })
+        return
+      case 'suspend-gate':
+        host.suspend(partition)
+        this.note(partition, before, { type: 'suspected', why: action.why })
+        return
+      case 'drain':
+        host.drain(partition, action.giveUp)
+        return
+      case 'lose': {
+        const cause = action.why === 'session-ended' ? this.endCause : action.why
+        this.note(partition, before, { type: 'lost', cause })
+        host.lose(partition, cause)
+        return
+      }
+      case 'release': {
+        const { to, drainMs, handOffMs } = action
+        this.note(partition, before, { type: 'released', to, drainMs, handOffMs })
+        if (before.now.status === 'handing-over') host.released(partition, before.now.grant)
+        return
+      }
+      case 'drain-overdue': {
+        const { policy } = action
+        this.note(partition, before, { type: 'drain-overdue', policy })
+        const remedy = policy === 'wait' ? 'look at what its work waits for' : `policy ${policy}`
+        this.alarm('drain-overdue', `partition ${partition} at ${member}: drain overran, ${remedy}`)
+        return
+      }
+      case 'end-session':
+        void this.endSession()
+        return
+      case 'campaign-ended':
+        this.elections.ended(partition, action.outcome === 'won', clock.monotonicMs())
+        telemetry.record({
+          type: 'campaign-ended',
+          group,
+          member,
+          partition,
+          outcome: action.outcome,
+        })
+        this.scheduleElection(0)
+        return
+      case 'fence-ahead': {
+        const { incarnation, generation } = action.highest
+        const detail = `partition ${partition} was granted up to ${incarnation}.${generation} before etcd was restored: "tenure incarnation raise"`
+        this.alarm('fence-ahead', detail)
+        return
+      }
+      default:
+        action satisfies never
+    }
+  }
+
+  private endCause: SessionEndCause = 'session-gone'
+
+  private begin(partition: PartitionId, grant: Grant): void {
+    const session = this.session.current
+    if (session === null) return
+    const sinceMs = this.elections.vacantSince(partition)
+    const ownerlessMs = sinceMs === null ? null : this.options.clock.monotonicMs() - sinceMs
+    this.note(partition, this.seats.get(partition) ?? ABSENT, {
+      type: 'granted',
+      how: grant.how,
+      ownerlessMs,
+    })
+    this.options.host.begin(partition, grant, session)
+    this.giveUpIfDue(partition)
+  }
+
+  private send(partition: PartitionId, commit: Commit, purpose: CommitPurpose): void {
+    const { operation } = commit.next
+    this.options.committer.commit(commit, (reply) => {
+      this.learn(reply)
+      if (purpose === 'halt') return
+      switch (reply.type) {
+        case 'done':
+          this.step(partition, { type: 'committed', operation })
+          break
+        case 'refused':
+          this.step(partition, { type: 'refused', operation, stands: reply.stands })
+          break
+        case 'refused-all':
+          this.step(partition, { type: 'refused-all', operation })
+          break
+        case 'unknown':
+        case 'not-executed':
+          this.later(CONFIRM_RETRY_MS, () => this.step(partition, { type: 'unsettled', operation }))
+          break
+        default:
+          reply satisfies never
+      }
+      this.elections.partitionChanged(partition, this.options.clock.monotonicMs())
+    })
+  }
+
+  private confirm(partition: PartitionId): void {
+    if (this.confirming.has(partition)) return
+    this.confirming.add(partition)
+    this.options.committer.confirm(partition, (reply) => {
+      this.confirming.delete(partition)
+      if (!reply.ok) {
+        if (this.active.has(partition)) this.later(CONFIRM_RETRY_MS, () => this.confirm(partition))
+        return
+      }
+      if (reply.entry !== null) this.options.mirror.learn(reply.entry, this)
+      this.step(partition, { type: 'confirmed', stored: reply.stored })
+    })
+  }
+
+  /** Replies run ahead of the watch; the mirror takes them in, so that nobody acts on older news. */
+  private learn(reply: CommitReply): void {
+    if ((reply.type === 'done' || reply.type === 'refused') && reply.entry !== null) {
+      this.options.mirror.learn(reply.entry, this)
+    }
+  }
+
+  private see(partition: PartitionId): void {
+    const stored: StoredRecord | null = this.state.record(partition)
+    if (!this.active.has(partition)) {
+      const owner = recordOwner(stored?.record ?? null)
+      if (owner === null || owner.session !== this.session.current?.session) return
+      if (this.isHalted()) return
+    }
+    this.step(partition, { type: 'seen', stored })
+  }
+
+  private sessionEnded(cause: SessionEndCause): void {
+    this.endCause = cause
+    for (const partition of [...this.active]) this.step(partition, { type: 'session-ended' })
+    this.kept.clear()
+    this.checkEmpty()
+  }
+
+  private async endSession(): Promise<void> {
+    await this.session.close('drain-overdue')
+  }
+
+  // Giving up what should not be held.
+
+  /** A risen incarnation makes a grant to myself due also where nothing is held. */
+  private incarnationChanged(): void {
+    this.incarnation = this.state.incarnation
+    for (let partition = 0; partition < this.state.partitions; partition += 1) this.see(partition)
+  }
+
+  private settingsChanged(): void {
+    if (this.state.evictions.has(this.options.member) && this.live !== null) {
+      void this.session.current?.close('evicted')
+      return
+    }
+    for (const partition of [...this.active]) this.giveUpIfDue(partition)
+    if (this.state.incarnation !== this.incarnation) this.incarnationChanged()
+  }
+
+  private giveUpIfDue(partition: PartitionId): void {
+    const now = this.seats.get(partition)?.now
+    if (now?.status !== 'serving' && now?.status !== 'acquiring') return
+    const giveUp = this.dueGiveUp(partition, now.grant)
+    if (giveUp !== null) this.step(partition, { type: 'give-up', giveUp })
+  }
+
+  private dueGiveUp(partition: PartitionId, grant: Grant): GiveUp | null {
+    if (this.leaving !== null) return { to: this.leaving.get(partition) ?? null, reason: 'leave' }
+    if (this.state.isDisabled(partition)) return { to: null, reason: 'disabled' }
+    if (grant.incarnation < (this.state.incarnation ?? 0)) {
+      return { to: this.options.member, reason: 'incarnation' }
+    }
+    return null
+  }
+
+  // Elections.
+
+  private scheduleElection(delayMs: number): void {
+    if (this.closed) return
+    const { clock } = this.options
+    const atMs = clock.monotonicMs() + delayMs
+    if (this.electionTimer !== null && this.electionAtMs <= atMs) return
+    this.electionTimer?.cancel()
+    this.electionAtMs = atMs
+    this.electionTimer = clock.schedule(delayMs, () => {
+      this.electionTimer = null
+      this.campaign()
+    })
+  }
+
+  private campaign(): void {
+    if (!this.mayCampaign()) return
+    const nowMs = this.options.clock.monotonicMs()
+    const round = this.elections.round(nowMs)
+    for (const partition of round.campaigns) {
+      if (this.active.has(partition)) continue
+      this.step(partition, { type: 'campaign', stored: this.state.record(partition) })
+    }
+    if (round.wakeAtMs !== null) this.scheduleElection(round.wakeAtMs - nowMs)
+  }
+
+  private mayCampaign(): boolean {
+    const mine = this.state.members.get(this.options.member)
+    return (
+      !this.closed &&
+      this.leaving === null &&
+      this.live !== null &&
+      this.state.config !== null &&
+      mine?.session === this.live.session &&
+      mayReceive(this.state, mine) &&
+      !this.isHalted()
+    )
+  }
+
+  private isHalted(): boolean {
+    return this.haltedThrough > 0 && (this.state.incarnation ?? 0) <= this.haltedThrough
+  }
+
+  private holdOff(partition: PartitionId): number {
+    const failures = (this.acquireFailures.get(partition) ?? 0) + 1
+    this.acquireFailures.set(partition, failures)
+    const doubled = ACQUIRE_BACK_OFF_FIRST_MS * 2 ** Math.min(failures - 1, 10)
+    const retryMs = Math.min(ACQUIRE_BACK_OFF_MAX_MS, doubled)
+    this.elections.holdOff(partition, this.options.clock.monotonicMs() + retryMs)
+    return retryMs
+  }
+
+  // Small parts.
+
+  private contextOf(partition: PartitionId): OwnershipContext {
+    const { config, incarnation } = this.state
+    const { random, clock, member } = this.options
+    const session = this.session?.live ?? null
+    const me: Owner | null = session === null ? null : { member, session: session.session }
+    const stamp: Stamp = { operation: random.operationId(), atMs: clock.wallMs() }
+    return {
+      partition,
+      me,
+      incarnation: incarnation ?? 0,
+      fenced: config?.fenced ?? false,
+      drainDeadlineMs: config?.drain.deadlineMs ?? Number.POSITIVE_INFINITY,
+      drainPolicy: config?.drain.policy ?? 'wait',
+      acquireDeadlineMs: config?.acquire.deadlineMs ?? Number.POSITIVE_INFINITY,
+      granteeOf: (to) => this.granteeOf(to),
+      stamp,
+    }
+  }
+
+  private granteeOf(to: MemberName): Owner | null {
+    const record = this.state.members.get(to)
+    if (record === undefined || !mayReceive(this.state, record)) return null
+    if (to === this.options.member && this.leaving !== null) return null
+    return { member: record.member, session: record.session }
+  }
+
+  private holds(partition: PartitionId, grant: Grant): boolean {
+    const now = this.seats.get(partition)?.now
+    if (now === undefined || now.status === 'absent' || now.status === 'campaigning') return false
+    return (
+      comparePositions(now.grant, grant) === 0 && now.grant.owner.session === grant.owner.session
+    )
+  }
+
+  private loseAll(partition: PartitionId, cause: LossCause): void {
+    const seat = this.seats.get(partition) ?? ABSENT
+    this.seats.set(partition, { ...seat, now: { status: 'absent' } })
+    this.active.delete(partition)
+    this.note(partition, seat, { type: 'lost', cause })
+    this.options.host.lose(partition, cause)
+  }
+
+  private checkEmpty(): void {
+    if (this.empty === null) return
+    for (const partition of this.active) if (!this.kept.has(partition)) return
+    this.empty.resolve()
+  }
+
+  private later(delayMs: number, callback: () => void): void {
+    const timer = this.options.clock.schedule(delayMs, () => {
+      this.timers.delete(timer)
+      callback()
+    })
+    this.timers.add(timer)
+  }
+
+  private note(partition: PartitionId, seat: Seat, what: GrantNote): void {
+    const { now } = seat
+    if (now.status === 'absent' || now.status === 'campaigning') return
+    const { group, member, telemetry } = this.options
+    const { incarnation, generation } = now.grant
+    telemetry.record({ ...what, group, member, partition, incarnation, generation })
+  }
+
+  private alarm(code: 'fence-ahead' | 'store-rewound' | 'drain-overdue', detail: string): void {
+    this.options.telemetry.record({ type: 'alarm', group: this.options.group, code, detail })
+  }
+}
+
+type GrantNote =
+  | { readonly type: 'granted'; readonly how: Grant['how']; readonly ownerlessMs: number | null }
+  | { readonly type: 'reopened' }
+  | { readonly type: 'suspected'; readonly why: 'higher-generation' | 'changed-record' }
+  | {
+      readonly type: 'released'
+      readonly to: MemberName | null
+      readonly drainMs: number
+      readonly handOffMs: number
+    }
+  | { readonly type: 'drain-overdue'; readonly policy: 'wait' | 'fence' | 'evict' }
+  | { readonly type: 'lost'; readonly cause: LossCause }
