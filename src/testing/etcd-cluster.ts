@@ -14,7 +14,7 @@ import type { SessionId } from '../core/ids.ts'
 import type { KeyValue, Transaction, TransactionResult } from '../core/transaction.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
-import type { ListPage, StoreFailure, StoreReply, StoreStatus, WatchEvent } from '../ports/store.ts'
+import type { ListPage, StoreFailure, StoreReply, StoreStatus } from '../ports/store.ts'
 import {
   beginWrite,
   compactData,
@@ -28,6 +28,7 @@ import {
 import { EtcdLeases, type KeptLease } from './etcd-leases.ts'
 import { containsPut, runTransaction } from './etcd-transaction.ts'
 import { compareKeys } from './key-order.ts'
+import { eventsFor, type ServerWatch } from './server-watch.ts'
 
 export type Availability = 'up' | 'no-leader' | 'stuck' | 'down'
 
@@ -36,17 +37,6 @@ export type EtcdSnapshot = {
   readonly revision: number
   readonly data: EtcdData
   readonly leases: readonly KeptLease[]
-}
-
-/** A watch as the server sees it. */
-export type ServerWatch = {
-  readonly prefix: string
-  /** Changes below this are not for it. */
-  readonly fromRevision: number
-  events(events: readonly WatchEvent[]): void
-  progress(revision: number): void
-  /** The server gives the watch up. */
-  broken(detail: string): void
 }
 
 export type ListRequest = {
@@ -285,14 +275,6 @@ export class EtcdCluster {
       if (this.#availability === 'up' && this.random.fraction() < 0.5) run()
     }
   }
-}
-
-/** The events of a change that a watch is to see. */
-export function eventsFor(watch: ServerWatch, change: EtcdChange): readonly WatchEvent[] {
-  if (change.revision < watch.fromRevision) return []
-  return change.events.filter((event) =>
-    (event.type === 'put' ? event.entry.key : event.key).startsWith(watch.prefix),
-  )
 }
 
 function refused(detail: string): StoreFailure {

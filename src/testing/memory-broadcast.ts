@@ -6,8 +6,9 @@
  *                               by reading too slowly (until it has reconnected by itself)
  *   any -> closed
  *
- * Messages on the way when a connection ends are lost. Subscriptions stand again after a reconnect;
- * what was published in between is not delivered.
+ * Messages on the way when a connection ends are lost, and requests that wait for replies end.
+ * Subscriptions stand at the server again before the status turns `connected`; what was published in
+ * between is not delivered.
  */
 import type { Broadcast, BroadcastStatus, Message, Subscription } from '../ports/broadcast.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
@@ -86,11 +87,13 @@ export class ConnectedBroadcast implements MemoryBroadcast {
       const finish = (complete: boolean): void => {
         timer?.cancel()
         subscription.close()
+        losses.close()
         resolve(complete)
       }
       const subscription = this.#subscribe(replyTo, null, (reply) => {
         if (onReply(reply.data)) finish(true)
       })
+      const losses = this.onStatus(() => finish(false))
       timer = this.#clock.schedule(options.timeoutMs, () => finish(false))
       const sent = this.#publish({ subject, data: data.slice(), replyTo }, () => finish(false))
       if (!sent) finish(false)
@@ -223,8 +226,8 @@ export class ConnectedBroadcast implements MemoryBroadcast {
 
   #comeBack(): void {
     if (this.#status !== 'disconnected' || this.#heldOff || !this.#server.up) return
+    for (const subscription of this.#subscriptions) this.#server.subscribe(subscription)
     this.#setStatus('connected')
-    for (const subscription of this.#subscriptions) this.#announce(subscription)
   }
 
   #setStatus(status: BroadcastStatus): void {

@@ -1,6 +1,6 @@
 /**
- * A watch of the in-memory etcd: history from the revision asked for, then every change, all events of
- * one revision in one call and in order, however long each was on its way.
+ * A watch of the in-memory etcd: history from the revision asked for, then every change in order, all
+ * events of one revision in one call, however long each was on its way.
  *
  *   opening -> open -> ended (broken, compacted)
  *                  \-> silent: stays open and hears nothing any more (a quirk to survive)
@@ -8,10 +8,14 @@
  */
 import type { Random } from '../ports/random.ts'
 import type { Watch, WatchEnd, WatchHandler } from '../ports/store.ts'
-import { type EtcdCluster, eventsFor, type ServerWatch } from './etcd-cluster.ts'
+import type { EtcdCluster } from './etcd-cluster.ts'
 import { changesFrom } from './etcd-data.ts'
 import { drawDelayMs, type StoreFaults } from './faults.ts'
+import { eventsFor, type ServerWatch } from './server-watch.ts'
 import { KEEPALIVE_LIMIT_MS, type StoreLink } from './store-link.ts'
+
+/** How many revisions of history etcd puts into one message at most. */
+const CATCH_UP_REVISIONS_MAX = 1_000
 
 export class MemoryWatch implements Watch {
   readonly #cluster: EtcdCluster
@@ -96,12 +100,20 @@ export class MemoryWatch implements Watch {
       this.#send(() => this.#end({ reason: 'compacted', compactRevision }))
       return
     }
-    for (const change of changesFrom(data, this.#server.fromRevision)) {
-      if (this.#random.fraction() < this.#faults.skipHistoryChance) continue
-      const events = eventsFor(this.#server, change)
-      if (events.length > 0) this.#server.events(events)
-    }
+    this.#catchUp()
     this.#cluster.addWatch(this.#server)
+  }
+
+  /** History arrives many revisions at a time, as etcd sends it. */
+  #catchUp(): void {
+    const changes = changesFrom(this.#cluster.data, this.#server.fromRevision)
+    for (let start = 0; start < changes.length; start += CATCH_UP_REVISIONS_MAX) {
+      const batch = changes.slice(start, start + CATCH_UP_REVISIONS_MAX).flatMap((change) => {
+        const skipped = this.#random.fraction() < this.#faults.skipHistoryChance
+        return skipped ? [] : eventsFor(this.#server, change)
+      })
+      if (batch.length > 0) this.#server.events(batch)
+    }
   }
 
   /** Puts something on the way to the client, behind everything sent before it. */
