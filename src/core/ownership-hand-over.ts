@@ -1,8 +1,11 @@
 /**
  * The end of a hand-over: its commit is under way until etcd said what became of it. The token counts as
  * given up since the commit was sent, so nothing here ever reopens the old grant.
+ *
+ * A drained grant ends with exactly one `release`, whatever became of the commit. One that ended by
+ * force was already lost, one that never began has nobody to tell: both end without.
  */
-import type { Commit, StoredRecord } from './commit.ts'
+import type { StoredRecord } from './commit.ts'
 import type {
   As,
   GiveUp,
@@ -12,8 +15,8 @@ import type {
   OwnershipStep,
   Seat,
 } from './ownership-state.ts'
-import { isCommit, isGrant, isMine, stay, to } from './ownership-state.ts'
-import { adopt, granteeFor, handOverCommit } from './ownership-transitions.ts'
+import { ask, isCommit, isGrant, stay, to } from './ownership-state.ts'
+import { granteeFor, handOverCommit, notice } from './ownership-transitions.ts'
 import { recordOwner } from './partition-record.ts'
 import { comparePositions } from './token.ts'
 
@@ -24,33 +27,36 @@ export function stepHandingOver(
   context: OwnershipContext,
   nowMs: number,
 ): OwnershipStep {
-  const { commit } = now
+  const { commit, grant } = now
   switch (event.type) {
     case 'session-ended':
-      return to(seat, { status: 'absent' }, [])
+      return to(seat, { status: 'absent' }, release(now, null, nowMs))
     case 'committed':
-      return event.operation === commit.next.operation
-        ? handedOver(seat, now, committed(commit), context, nowMs)
-        : stay(seat)
+      if (event.operation !== commit.next.operation) return stay(seat)
+      return handedOver(
+        seat,
+        now,
+        { record: commit.next, raw: commit.value },
+        false,
+        context,
+        nowMs,
+      )
     case 'unsettled':
-      return event.operation === commit.next.operation
-        ? { ...stay(seat), actions: [{ type: 'confirm' }] }
-        : stay(seat)
-    case 'seen':
-      if (isCommit(event.stored, commit)) {
-        return handedOver(seat, now, event.stored, context, nowMs)
-      }
-      return stay(seat)
+      return event.operation === commit.next.operation ? ask(seat, context) : stay(seat)
+    case 'seen': {
+      const { stored } = event
+      // A higher position stands for good; that of a self-grant may by now carry the next revoke.
+      const isOver =
+        isCommit(stored, commit) || (stored !== null && comparePositions(stored.record, grant) > 0)
+      return isOver ? handedOver(seat, now, stored, false, context, nowMs) : stay(seat)
+    }
     case 'refused':
       if (event.operation !== commit.next.operation) return stay(seat)
       return settleHandOver(seat, now, event.stands, true, context, nowMs)
     case 'refused-all': {
       if (event.operation !== commit.next.operation) return stay(seat)
       // The grantee died, may not receive, or the incarnation rose. Vacating requires none of that.
-      const next = handOverCommit(now.stored, null, context)
-      return to(seat, { ...now, commit: next }, [
-        { type: 'commit', commit: next, purpose: 'hand-over' },
-      ])
+      return sendAgain(seat, now, now.stored, null, context)
     }
     case 'confirmed':
       return settleHandOver(seat, now, event.stored, false, context, nowMs)
@@ -70,23 +76,32 @@ function settleHandOver(
   const { commit, grant } = now
   // Ours, or another grant took its place (a forced move): what was drained is released either way.
   if (isCommit(stands, commit) || !isGrant(stands, grant)) {
-    return handedOver(seat, now, stands, context, nowMs)
+    return handedOver(seat, now, stands, true, context, nowMs)
   }
-  if (stands.record.phase === 'halted' && now.stored.record.phase !== 'halted') {
-    return to(seat, { status: 'absent' }, [{ type: 'lose', why: 'halted' }])
-  }
-  const asked = stands.record.phase === 'revoking' ? stands.record.move : now.giveUp
-  const giveUp: GiveUp = { to: asked.to, reason: asked.reason }
   const unchanged = stands.raw === commit.expected
   if (unchanged && !refused) {
-    return { ...stay(seat), actions: [{ type: 'commit', commit, purpose: 'hand-over' }] }
+    return to(seat, now, [{ type: 'commit', commit, purpose: 'hand-over' }])
   }
   // Same record, so a requirement failed: the grantee died, or may not receive. Let elections decide.
-  const target = unchanged ? null : granteeFor(giveUp.to, context)
-  const next = handOverCommit(stands, target, context)
-  return to(seat, { ...now, giveUp, stored: stands, commit: next }, [
-    { type: 'commit', commit: next, purpose: 'hand-over' },
-  ])
+  if (unchanged) return sendAgain(seat, now, stands, null, context)
+  const { record } = stands
+  const halted = record.phase === 'halted' && record.incarnation >= context.incarnation
+  if (halted) return handedOver(seat, now, stands, true, context, nowMs)
+  const asked = record.phase === 'revoking' ? record.move : now.giveUp
+  const giveUp: GiveUp = { to: asked.to, reason: asked.reason }
+  return sendAgain(seat, { ...now, giveUp }, stands, giveUp.to, context)
+}
+
+function sendAgain(
+  seat: Seat,
+  now: As<'handing-over'>,
+  stored: StoredRecord,
+  target: GiveUp['to'],
+  context: OwnershipContext,
+): OwnershipStep {
+  const grantee = granteeFor(target, context)
+  const commit = handOverCommit(stored, grantee, now.grant.owner, now.ending, context)
+  return to(seat, { ...now, stored, commit }, [{ type: 'commit', commit, purpose: 'hand-over' }])
 }
 
 /** Done, or moved on without me; `stands` is what is there now. A grant to myself begins anew. */
@@ -94,24 +109,22 @@ function handedOver(
   seat: Seat,
   now: As<'handing-over'>,
   stands: StoredRecord | null,
+  certain: boolean,
   context: OwnershipContext,
   nowMs: number,
 ): OwnershipStep {
-  const release: OwnershipAction = {
-    type: 'release',
-    to: recordOwner(stands?.record ?? null)?.member ?? null,
-    drainMs: now.drainMs,
-    handOffMs: nowMs - now.sentAtMs,
-  }
-  const absent: Seat = { ...seat, now: { status: 'absent' } }
-  const mine = stands !== null && context.me !== null && isMine(stands.record, context.me)
-  if (!mine || comparePositions(stands.record, seat.highest) <= 0) {
-    return to(absent, absent.now, [release])
-  }
-  const step = adopt(absent, stands, context, nowMs)
-  return { ...step, actions: [release, ...step.actions] }
+  const absent = to(seat, { status: 'absent' }, []).seat
+  const step = notice(absent, stands, certain, context, nowMs)
+  const owner = recordOwner(stands?.record ?? null)
+  return { ...step, actions: [...release(now, owner?.member ?? null, nowMs), ...step.actions] }
 }
 
-function committed(commit: Commit): StoredRecord {
-  return { record: commit.next, raw: commit.value }
+function release(
+  now: As<'handing-over'>,
+  member: GiveUp['to'],
+  nowMs: number,
+): readonly OwnershipAction[] {
+  if (now.ending !== 'drained') return []
+  const { drainMs, sentAtMs } = now
+  return [{ type: 'release', to: member, drainMs, handOffMs: nowMs - sentAtMs }]
 }

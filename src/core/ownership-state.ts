@@ -4,11 +4,11 @@
  */
 import type { Commit, Stamp, StoredRecord } from './commit.ts'
 import type { DrainPolicy } from './group-config.ts'
-import type { MemberName, PartitionId } from './ids.ts'
+import type { MemberName, OperationId, PartitionId } from './ids.ts'
 import type { GrantKind, MoveReason, Owner, PartitionRecord } from './partition-record.ts'
 import { recordOwner } from './partition-record.ts'
 import type { Position } from './token.ts'
-import { comparePositions } from './token.ts'
+import { BEFORE_ANY_GRANT, comparePositions } from './token.ts'
 
 /** A grant that this member holds. */
 export type Grant = Position & { readonly owner: Owner; readonly how: GrantKind }
@@ -18,6 +18,12 @@ export type GiveUp = { readonly to: MemberName | null; readonly reason: MoveReas
 
 export type Held = { readonly grant: Grant; readonly stored: StoredRecord }
 type Trust = 'sure' | 'settling'
+
+/**
+ * How the work under a grant ended before it was given up: after a drain; by force, so that it may still
+ * run (fenced groups only); or it never began, because the grant was skipped or not yet acquired.
+ */
+export type Ending = 'drained' | 'forced' | 'unused'
 
 export type Ownership =
   | { readonly status: 'absent' }
@@ -37,19 +43,35 @@ export type Ownership =
       /** The record that the commit replaces. */
       readonly stored: StoredRecord
       readonly giveUp: GiveUp
+      readonly ending: Ending
       readonly commit: Commit
       readonly drainMs: number
       readonly sentAtMs: number
     }
+  | {
+      readonly status: 'halting'
+      /** What the record names; nothing runs under it here. */
+      readonly grant: Grant
+      readonly commit: Commit
+      /** The highest position known of: what the raised incarnation must exceed. */
+      readonly highest: Position
+    }
 
 /** What a member keeps per partition. */
-export type Seat = { readonly highest: Position; readonly now: Ownership }
+export type Seat = {
+  readonly highest: Position
+  /** Id of the confirming read whose answer counts; answers to all others are too old. */
+  readonly asked: OperationId | null
+  readonly now: Ownership
+}
+
+export const NEW_SEAT: Seat = { highest: BEFORE_ANY_GRANT, asked: null, now: { status: 'absent' } }
 
 export type OwnershipEvent =
   /** The map shows this record; a hint, newer than any seen before. */
   | { readonly type: 'seen'; readonly stored: StoredRecord | null }
-  /** A writing transaction read this record. */
-  | { readonly type: 'confirmed'; readonly stored: StoredRecord | null }
+  /** A writing transaction read this record, in answer to the `confirm` of this id. */
+  | { readonly type: 'confirmed'; readonly id: string; readonly stored: StoredRecord | null }
   | { readonly type: 'campaign'; readonly stored: StoredRecord | null }
   | { readonly type: 'committed'; readonly operation: string }
   /** Refused by a compare; `stands` is the record that the transaction saw. */
@@ -72,8 +94,11 @@ export type LostWhy = 'session-ended' | 'superseded' | 'forced' | 'halted' | 'ac
 
 export type OwnershipAction =
   | { readonly type: 'commit'; readonly commit: Commit; readonly purpose: CommitPurpose }
-  /** Read the record in a writing transaction and come back with `confirmed`. */
-  | { readonly type: 'confirm' }
+  /**
+   * Read the record in a writing transaction and come back with `confirmed` and this id. A read that
+   * failed is sent again under the same id while `seat.asked` still is that id.
+   */
+  | { readonly type: 'confirm'; readonly id: OperationId }
   | { readonly type: 'begin'; readonly grant: Grant }
   | { readonly type: 'open-gate' }
   | { readonly type: 'suspend-gate'; readonly why: 'higher-generation' | 'changed-record' }
@@ -88,6 +113,7 @@ export type OwnershipAction =
   | { readonly type: 'drain-overdue'; readonly policy: DrainPolicy }
   | { readonly type: 'end-session' }
   | { readonly type: 'campaign-ended'; readonly outcome: 'won' | 'refused' }
+  /** The record is halted: an operator must raise the incarnation above this. */
   | { readonly type: 'fence-ahead'; readonly highest: Position }
 
 export type CommitPurpose = 'campaign' | 'hand-over' | 'halt'
@@ -132,7 +158,42 @@ export function isCommit(stored: StoredRecord | null, commit: Commit): boolean {
 }
 
 export function to(seat: Seat, now: Ownership, actions: readonly OwnershipAction[]): OwnershipStep {
-  return { seat: { ...seat, now }, actions, wakeAtMs: wakeOf(now) }
+  // An answer about one grant says nothing of the next.
+  const asked = groundOf(seat.now) === groundOf(now) ? seat.asked : null
+  return { seat: { ...seat, asked, now }, actions, wakeAtMs: wakeOf(now) }
+}
+
+function groundOf(now: Ownership): string {
+  switch (now.status) {
+    case 'absent':
+    case 'campaigning':
+    case 'halting':
+      return now.status
+    default:
+      return `${now.grant.incarnation}.${now.grant.generation}`
+  }
+}
+
+/** Asks etcd; an answer still under way to an earlier question no longer counts. */
+export function ask(
+  seat: Seat,
+  context: OwnershipContext,
+  before: readonly OwnershipAction[] = [],
+): OwnershipStep {
+  const id = context.stamp.operation
+  return { ...stay({ ...seat, asked: id }), actions: [...before, { type: 'confirm', id }] }
+}
+
+/** The grant that a record names. */
+export function grantOf(record: Exclude<PartitionRecord, { phase: 'vacant' }>): Grant {
+  const { incarnation, generation, owner } = record
+  // A halted record no longer says how its owner came by it; nobody is told of such a grant.
+  return {
+    incarnation,
+    generation,
+    owner,
+    how: record.phase === 'halted' ? 'election' : record.how,
+  }
 }
 
 export function stay(seat: Seat): OwnershipStep {

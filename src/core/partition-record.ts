@@ -92,7 +92,7 @@ export function recordOwner(record: PartitionRecord | null): Owner | null {
 }
 
 const KNOWN = new Set([
-  ...['v', 'incarnation', 'generation', 'phase', 'owner', 'how', 'move', 'reason'],
+  ...['incarnation', 'generation', 'phase', 'owner', 'how', 'move', 'reason'],
   ...['operation', 'previous', 'atMs'],
 ])
 
@@ -112,28 +112,36 @@ export function decodePartitionRecord(text: string, partition: PartitionId): Par
     Number.isSafeInteger(incarnation) &&
     Number.isSafeInteger(generation) &&
     typeof operation === 'string' &&
-    (phase === 'vacant' || (isObject(owner) && typeof owner['session'] === 'string')) &&
+    (phase === 'vacant' || isOwner(owner)) &&
     (phase === 'vacant' || phase === 'owned' || phase === 'halted' || isRevoking(value))
   if (!sound) {
     throw createTenureError('record-malformed', `record of partition ${partition}: ${text}`)
   }
-  return {
-    ...value,
-    v: undefined,
-    unknown: unknownFields(value),
-  } as unknown as PartitionRecord
+  const known: Record<string, unknown> = {}
+  let unknown: Record<string, unknown> | null = null
+  for (const name of Object.keys(value)) {
+    if (KNOWN.has(name)) known[name] = value[name]
+    else if (name !== 'v') {
+      unknown ??= {}
+      unknown[name] = value[name]
+    }
+  }
+  return { ...known, unknown } as unknown as PartitionRecord
+}
+
+function isOwner(value: unknown): boolean {
+  return (
+    isObject(value) && typeof value['member'] === 'string' && typeof value['session'] === 'string'
+  )
 }
 
 function isRevoking(value: Readonly<Record<string, unknown>>): boolean {
-  return value['phase'] === 'revoking' && isObject(value['move'])
-}
-
-function unknownFields(value: Readonly<Record<string, unknown>>): Record<string, unknown> | null {
-  let unknown: Record<string, unknown> | null = null
-  for (const name of Object.keys(value)) {
-    if (KNOWN.has(name)) continue
-    unknown ??= {}
-    unknown[name] = value[name]
-  }
-  return unknown
+  const { phase, move } = value
+  return (
+    phase === 'revoking' &&
+    isObject(move) &&
+    typeof move['id'] === 'string' &&
+    (move['to'] === null || typeof move['to'] === 'string') &&
+    Number.isSafeInteger(move['rewrites'])
+  )
 }

@@ -12,11 +12,10 @@ import type { Commit, Stamp, StoredRecord } from '../core/commit.ts'
 import { ElectionSchedule } from '../core/election.ts'
 import { assignGroup, mayReceive } from '../core/group-assignment.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
-import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
+import type { GroupName, MemberName, OperationId, PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { stepOwnership } from '../core/ownership.ts'
 import type {
-  CommitPurpose,
   GiveUp,
   Grant,
   OwnershipAction,
@@ -24,12 +23,13 @@ import type {
   OwnershipEvent,
   Seat,
 } from '../core/ownership-state.ts'
+import { NEW_SEAT } from '../core/ownership-state.ts'
 import type { Owner } from '../core/partition-record.ts'
 import { recordOwner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import type { TenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
-import { BEFORE_ANY_GRANT, comparePositions } from '../core/token.ts'
+import { comparePositions } from '../core/token.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { LossCause, SessionEndCause, Telemetry } from '../ports/telemetry.ts'
@@ -82,7 +82,6 @@ export type MemberOptions = {
 const CONFIRM_RETRY_MS = 200
 const ACQUIRE_BACK_OFF_FIRST_MS = 1000
 const ACQUIRE_BACK_OFF_MAX_MS = 60_000
-const ABSENT: Seat = { highest: BEFORE_ANY_GRANT, now: { status: 'absent' } }
 
 export class Member implements MirrorListener {
   private readonly options: MemberOptions
@@ -92,7 +91,6 @@ export class Member implements MirrorListener {
   private readonly session: MemberSession
   private readonly seats = new Map<PartitionId, Seat>()
   private readonly active = new Set<PartitionId>()
-  private readonly confirming = new Set<PartitionId>()
   private readonly acquireFailures = new Map<PartitionId, number>()
   private readonly timers = new Set<Timer>()
   private electionTimer: Timer | null = null
@@ -137,7 +135,7 @@ export class Member implements MirrorListener {
 
   /** The seat of each partition that is not absent here. */
   *seated(): Iterable<readonly [PartitionId, Seat]> {
-    for (const partition of this.active) yield [partition, this.seats.get(partition) ?? ABSENT]
+    for (const partition of this.active) yield [partition, this.seats.get(partition) ?? NEW_SEAT]
   }
 
   // What the map says.
@@ -238,7 +236,7 @@ export class Member implements MirrorListener {
 
   private step(partition: PartitionId, event: OwnershipEvent): void {
     if (this.closed) return
-    const before = this.seats.get(partition) ?? ABSENT
+    const before = this.seats.get(partition) ?? NEW_SEAT
     const nowMs = this.options.clock.monotonicMs()
     const step = stepOwnership(before, event, this.contextOf(partition), nowMs)
     this.seats.set(partition, step.seat)
@@ -259,10 +257,10 @@ export class Member implements MirrorListener {
     switch (action.type) {
       case 'commit':
         if (action.purpose === 'campaign') this.elections.began(partition)
-        this.send(partition, action.commit, action.purpose)
+        this.send(partition, action.commit)
         return
       case 'confirm':
-        this.confirm(partition)
+        this.confirm(partition, action.id)
         return
       case 'begin':
         this.begin(partition, action.grant)
@@ -329,7 +327,7 @@ export class Member implements MirrorListener {
     if (session === null) return
     const sinceMs = this.elections.vacantSince(partition)
     const ownerlessMs = sinceMs === null ? null : this.options.clock.monotonicMs() - sinceMs
-    this.note(partition, this.seats.get(partition) ?? ABSENT, {
+    this.note(partition, this.seats.get(partition) ?? NEW_SEAT, {
       type: 'granted',
       how: grant.how,
       ownerlessMs,
@@ -338,11 +336,10 @@ export class Member implements MirrorListener {
     this.giveUpIfDue(partition)
   }
 
-  private send(partition: PartitionId, commit: Commit, purpose: CommitPurpose): void {
+  private send(partition: PartitionId, commit: Commit): void {
     const { operation } = commit.next
     this.options.committer.commit(commit, (reply) => {
       this.learn(reply)
-      if (purpose === 'halt') return
       switch (reply.type) {
         case 'done':
           this.step(partition, { type: 'committed', operation })
@@ -364,17 +361,17 @@ export class Member implements MirrorListener {
     })
   }
 
-  private confirm(partition: PartitionId): void {
-    if (this.confirming.has(partition)) return
-    this.confirming.add(partition)
+  /** Only the answer to the newest question counts: a failed one is asked again under its own id. */
+  private confirm(partition: PartitionId, id: OperationId): void {
     this.options.committer.confirm(partition, (reply) => {
-      this.confirming.delete(partition)
-      if (!reply.ok) {
-        if (this.active.has(partition)) this.later(CONFIRM_RETRY_MS, () => this.confirm(partition))
+      if (reply.ok) {
+        if (reply.entry !== null) this.options.mirror.learn(reply.entry, this)
+        this.step(partition, { type: 'confirmed', id, stored: reply.stored })
         return
       }
-      if (reply.entry !== null) this.options.mirror.learn(reply.entry, this)
-      this.step(partition, { type: 'confirmed', stored: reply.stored })
+      this.later(CONFIRM_RETRY_MS, () => {
+        if (this.seats.get(partition)?.asked === id) this.confirm(partition, id)
+      })
     })
   }
 
@@ -528,7 +525,7 @@ export class Member implements MirrorListener {
   }
 
   private loseAll(partition: PartitionId, cause: LossCause): void {
-    const seat = this.seats.get(partition) ?? ABSENT
+    const seat = this.seats.get(partition) ?? NEW_SEAT
     this.seats.set(partition, { ...seat, now: { status: 'absent' } })
     this.active.delete(partition)
     this.note(partition, seat, { type: 'lost', cause })
