@@ -151,7 +151,7 @@ function endStream(stream: WatchStream): void {
 
 function decodeEvent(event: IEvent): WatchEvent {
   const entry = decodeKeyValue(event.kv)
-  return String(event.type) === 'DELETE'
+  return event.type === 'Delete'
     ? { type: 'delete', key: entry.key, modRevision: entry.modRevision }
     : { type: 'put', entry }
 }
