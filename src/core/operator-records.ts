@@ -43,6 +43,8 @@ export type RebalanceRecord = {
   readonly moved: number
   readonly requestedAtMs: number
   readonly finishedAtMs: number | null
+  /** Of a move: the generation that stood when it began. A higher one says that it is over. */
+  readonly fromGeneration?: number
   /** Why it failed or what it waits for; empty otherwise. */
   readonly note: string
 }

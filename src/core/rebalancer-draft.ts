@@ -1,0 +1,151 @@
+/**
+ * The inside of one step of the rebalancer: its state opened for change, what it looks at, and the
+ * actions and the wake time gathered on the way. Nothing of it outlives the step.
+ */
+import type { Commit } from './commit.ts'
+import { mayHaveOwner, mayReceive } from './group-assignment.ts'
+import type { GroupConfig } from './group-config.ts'
+import type { GroupState } from './group-state.ts'
+import type { MemberName, PartitionId } from './ids.ts'
+import type {
+  Balance,
+  Eviction,
+  QueuedMove,
+  RebalancerAction,
+  RebalancerState,
+  RebalancerStep,
+  RebalancerView,
+  Release,
+  RequestMemory,
+  Slot,
+  TrackedMove,
+} from './rebalancer-state.ts'
+import type { RecordWrite } from './rebalancer-writes.ts'
+
+/** How long a write rests after an answer that changed nothing. */
+export const REST_MS = 500
+
+export class RebalancerDraft {
+  readonly session: RebalancerState['session']
+  readonly moves: Map<PartitionId, TrackedMove>
+  readonly slots: Map<string, Slot>
+  readonly requests: Map<string, RequestMemory>
+  readonly evictions: Map<MemberName, Eviction>
+  queue: readonly QueuedMove[]
+  balance: Balance
+  drainsDueAtMs: number | null
+  released: readonly Release[]
+  readonly view: RebalancerView
+  readonly group: GroupState
+  readonly config: GroupConfig
+  readonly nowMs: number
+  readonly actions: RebalancerAction[] = []
+  private wakeMs: number | null = null
+
+  constructor(state: RebalancerState, view: RebalancerView, config: GroupConfig, nowMs: number) {
+    this.session = state.session
+    this.moves = new Map(state.moves)
+    this.slots = new Map(state.slots)
+    this.requests = new Map(state.requests)
+    this.evictions = new Map(state.evictions)
+    this.queue = state.queue
+    this.balance = state.balance
+    this.drainsDueAtMs = state.drainsDueAtMs
+    this.released = state.released
+    this.view = view
+    this.group = view.group
+    this.config = config
+    this.nowMs = nowMs
+  }
+
+  close(): RebalancerStep {
+    const { session, moves, slots, requests, evictions } = this
+    const { queue, balance, drainsDueAtMs, released } = this
+    return {
+      state: {
+        session,
+        moves,
+        queue,
+        slots,
+        balance,
+        drainsDueAtMs,
+        requests,
+        evictions,
+        released,
+      },
+      actions: this.actions,
+      wakeAtMs: this.wakeMs,
+    }
+  }
+
+  /** Wakes no later than this. */
+  wakeAt(atMs: number): void {
+    if (this.wakeMs === null || atMs < this.wakeMs) this.wakeMs = atMs
+  }
+
+  isBusy(slot: string): boolean {
+    return this.slots.has(slot)
+  }
+
+  /** One commit per partition is under way at most. */
+  commit(commit: Commit): void {
+    this.slots.set(partitionSlot(commit.partition), { untilMs: null, expected: commit.expected })
+    this.actions.push({ type: 'commit', commit })
+  }
+
+  write(slot: string, write: RecordWrite): void {
+    this.slots.set(slot, { untilMs: null, expected: null })
+    this.actions.push({ type: 'write', slot, write })
+  }
+
+  rest(slot: string, forMs: number, expected: string | null = null): void {
+    const untilMs = this.nowMs + forMs
+    this.slots.set(slot, { untilMs, expected })
+    this.wakeAt(untilMs)
+  }
+
+  /** Forgets slots that have rested; wakes for those that have not. */
+  endRests(): void {
+    for (const [name, { untilMs }] of this.slots) {
+      if (untilMs === null) continue
+      if (untilMs <= this.nowMs) this.slots.delete(name)
+      else this.wakeAt(untilMs)
+    }
+  }
+
+  /** The member lives and may be granted partitions. */
+  canReceive(member: MemberName): boolean {
+    const record = this.group.members.get(member)
+    return record !== undefined && mayReceive(this.group, record)
+  }
+
+  /** The member lives and gives nothing up by itself: its partitions are the rebalancer's to move. */
+  mayMoveFrom(member: MemberName): boolean {
+    return this.group.members.get(member)?.state === 'active' && !this.group.evictions.has(member)
+  }
+
+  mayHaveOwner(partition: PartitionId): boolean {
+    return mayHaveOwner(this.group, partition)
+  }
+
+  /** Members whose drain is running. */
+  draining(): ReadonlySet<MemberName> {
+    const draining = new Set<MemberName>()
+    for (const { kind, state } of this.group.rebalances.values()) {
+      if (kind.type === 'drain' && state === 'running') draining.add(kind.member)
+    }
+    return draining
+  }
+
+  /** Moves of this id that wait or are under way. */
+  remaining(id: string): number {
+    let remaining = 0
+    for (const move of this.queue) if (move.id === id) remaining += 1
+    for (const move of this.moves.values()) if (move.id === id) remaining += 1
+    return remaining
+  }
+}
+
+export function partitionSlot(partition: PartitionId): string {
+  return `partition/${partition}`
+}

@@ -1,0 +1,237 @@
+/**
+ * Moves that were asked for: seen, retargeted, overdue, ended.
+ *
+ *   asked for ──record shows revoking──▶ under way ──record shows anything else──▶ ended
+ *       └──refused, or the record moved on──▶ ended (refused)
+ *
+ * The rebalancer never grants a drained partition: the owner does. It only rewrites `to` (a target that
+ * died or may not receive), at most MOVE_REWRITES_MAX times, because each rewrite makes the owner's grant
+ * fail once; and past the drain's deadline it acts by the group's policy. The owner runs the same
+ * deadline, so for the two policies that act the rebalancer gives it a head start.
+ */
+import type { StoredRecord } from './commit.ts'
+import { force, retarget, vacate } from './commit.ts'
+import { assignableMembers, assignGroup } from './group-assignment.ts'
+import type { MemberName, PartitionId } from './ids.ts'
+import type { Owner } from './partition-record.ts'
+import { MOVE_REWRITES_MAX, recordOwner } from './partition-record.ts'
+import type { RebalancerDraft } from './rebalancer-draft.ts'
+import { partitionSlot, REST_MS } from './rebalancer-draft.ts'
+import type { MoveOutcome, Revoking, TrackedMove } from './rebalancer-state.ts'
+
+/** How much longer than the owner the rebalancer waits before it acts on an overdue drain. */
+export const HEAD_START_MS = 500
+/** How long a move rests for which no target can be found. */
+const NO_TARGET_REST_MS = 2000
+
+type StoredRevoking = StoredRecord & { readonly record: Revoking }
+
+/** Brings what is known of the partition's move in step with its record. */
+export function followPartition(draft: RebalancerDraft, partition: PartitionId): void {
+  const stored = draft.group.record(partition)
+  const slot = draft.slots.get(partitionSlot(partition))
+  // The text that a commit compares is gone for good: it has landed, or never will.
+  if (slot !== undefined && slot.expected !== (stored?.raw ?? null)) {
+    draft.slots.delete(partitionSlot(partition))
+  }
+  const known = draft.moves.get(partition)
+  if (stored?.record.phase === 'revoking') {
+    draft.moves.set(partition, trackedFrom(stored.record, known, draft.nowMs))
+    return
+  }
+  if (known === undefined) return
+  if (known.seenAtMs === null && draft.isBusy(partitionSlot(partition))) return
+  draft.moves.delete(partition)
+  end(draft, partition, known, outcomeOf(stored, known))
+}
+
+/** What was asked for and never showed in the map ends as refused once its answer is known. */
+export function followUnseen(draft: RebalancerDraft): void {
+  for (const [partition, move] of [...draft.moves]) {
+    if (move.seenAtMs === null) followPartition(draft, partition)
+  }
+}
+
+/** A new `to` for each move whose target cannot receive: the assignor's, as if it were vacant. */
+export function retargetMoves(draft: RebalancerDraft): void {
+  const orphans = [...underWay(draft)].filter(([partition, move]) => {
+    if (move.to !== null && draft.canReceive(move.to)) return false
+    if (draft.isBusy(partitionSlot(partition)) || draft.isBusy(targetSlot(partition))) return false
+    return !move.starved && !isCancelling(draft, move)
+  })
+  if (orphans.length === 0) return
+  const { targets } = assignGroup(draft.group, draft.view.orderOf, { leaving: draft.draining() })
+  for (const [partition, move] of orphans) {
+    const target = draft.mayHaveOwner(partition) ? (targets[partition] ?? null) : null
+    if (target !== null && draft.canReceive(target)) rewriteTarget(draft, partition, move, target)
+    // Nobody to name: the owner commits vacant after its drain, and elections decide.
+    else draft.rest(targetSlot(partition), NO_TARGET_REST_MS)
+  }
+}
+
+/** Rewrites `to`, unless that was done too often; then the move goes where it was going. */
+export function rewriteTarget(
+  draft: RebalancerDraft,
+  partition: PartitionId,
+  move: TrackedMove,
+  target: MemberName,
+): void {
+  const stored = storedRevoking(draft, partition)
+  if (stored === null || draft.isBusy(partitionSlot(partition)) || move.to === target) return
+  if (move.rewrites >= MOVE_REWRITES_MAX) {
+    if (move.starved) return
+    draft.moves.set(partition, { ...move, starved: true })
+    draft.actions.push({
+      type: 'alarm',
+      code: 'moves-starved',
+      detail: `partition ${partition}: the target of move ${move.id} was rewritten ${move.rewrites} times`,
+    })
+    return
+  }
+  draft.commit(retarget(partition, stored, target, draft.session, draft.view.stamp))
+}
+
+/** Past the deadline: an alarm, and what the policy says. */
+export function enforceDeadlines(draft: RebalancerDraft): void {
+  const { deadlineMs, policy } = draft.config.drain
+  const waitMs = policy === 'wait' ? deadlineMs : deadlineMs + HEAD_START_MS
+  for (const [partition, move] of [...underWay(draft)]) {
+    const dueAtMs = (move.seenAtMs ?? draft.nowMs) + waitMs
+    if (draft.nowMs < dueAtMs) {
+      draft.wakeAt(dueAtMs)
+      continue
+    }
+    if (!move.overdue) raiseOverdue(draft, partition, move)
+    switch (policy) {
+      case 'wait':
+        break
+      case 'fence':
+        forceMove(draft, partition, move)
+        break
+      case 'evict':
+        markForEviction(draft, partition, move)
+        break
+      default:
+        policy satisfies never
+    }
+  }
+}
+
+/** Seen moves whose owner still lives: of the others, elections decide. */
+export function* underWay(draft: RebalancerDraft): Iterable<[PartitionId, TrackedMove]> {
+  for (const [partition, move] of draft.moves) {
+    if (move.seenAtMs !== null && draft.group.isLive(move.from)) yield [partition, move]
+  }
+}
+
+function raiseOverdue(draft: RebalancerDraft, partition: PartitionId, move: TrackedMove): void {
+  const { policy } = draft.config.drain
+  draft.moves.set(partition, { ...move, overdue: true })
+  draft.actions.push({
+    type: 'alarm',
+    code: 'drain-overdue',
+    detail: `partition ${partition} at ${move.from.member}: policy ${policy}`,
+  })
+}
+
+/** One compare-and-set to a live grantee at g+1, or to vacant where none lives. Fenced groups only. */
+function forceMove(draft: RebalancerDraft, partition: PartitionId, move: TrackedMove): void {
+  const stored = storedRevoking(draft, partition)
+  const { incarnation } = draft.group
+  if (!draft.config.fenced || stored === null || incarnation === null) return
+  if (draft.isBusy(partitionSlot(partition))) return
+  const by = { type: 'rebalancer', session: draft.session } as const
+  const grantee = draft.mayHaveOwner(partition) ? forcedGrantee(draft, partition, move) : null
+  draft.commit(
+    grantee === null
+      ? vacate(partition, stored, draft.view.stamp, [by])
+      : force(partition, stored, grantee, incarnation, by, draft.view.stamp),
+  )
+}
+
+/** The target, else the first of the ring order; never the owner whose drain is stuck. */
+function forcedGrantee(
+  draft: RebalancerDraft,
+  partition: PartitionId,
+  move: TrackedMove,
+): Owner | null {
+  const others = assignableMembers(draft.group)
+    .map(({ member }) => member)
+    .filter((member) => member !== move.from.member)
+  const wanted = move.to !== null && others.includes(move.to) ? move.to : null
+  const member = wanted ?? draft.view.orderOf(others).order(partition, 1)[0]
+  const session = member === undefined ? undefined : draft.group.members.get(member)?.session
+  return member === undefined || session === undefined ? null : { member, session }
+}
+
+function markForEviction(draft: RebalancerDraft, partition: PartitionId, move: TrackedMove): void {
+  const { member, session } = move.from
+  const slot = `eviction/${member}`
+  if (draft.group.evictions.has(member) || draft.isBusy(slot)) return
+  const mark = {
+    by: draft.view.by,
+    why: `partition ${partition} overran its drain deadline`,
+    atMs: draft.view.wallMs,
+    untilMs: null,
+  }
+  draft.write(slot, { type: 'evict', member, session, mark })
+}
+
+function trackedFrom(record: Revoking, known: TrackedMove | undefined, nowMs: number): TrackedMove {
+  const { id, to, reason, rewrites } = record.move
+  const same = known !== undefined && known.id === id && known.from.session === record.owner.session
+  return {
+    ...{ id, to, reason, rewrites },
+    from: { member: record.owner.member, session: record.owner.session },
+    askedAtMs: same ? known.askedAtMs : nowMs,
+    seenAtMs: same ? (known.seenAtMs ?? nowMs) : nowMs,
+    overdue: same && known.overdue,
+    starved: same && known.starved,
+  }
+}
+
+function outcomeOf(stored: StoredRecord | null, move: TrackedMove): MoveOutcome {
+  const owner = recordOwner(stored?.record ?? null)
+  if (move.seenAtMs === null || stored?.record.phase !== 'owned' || owner === null) return 'refused'
+  if (stored.record.how === 'forced') return 'forced'
+  if (owner.member === move.to) {
+    return move.to === move.from.member && move.rewrites > 0 ? 'cancelled' : 'moved'
+  }
+  return owner.member === move.from.member ? 'cancelled' : 'refused'
+}
+
+function end(
+  draft: RebalancerDraft,
+  partition: PartitionId,
+  move: TrackedMove,
+  outcome: MoveOutcome,
+): void {
+  const { id, reason, askedAtMs } = move
+  draft.actions.push({
+    ...{ type: 'move-ended', partition, outcome, reason },
+    tookMs: draft.nowMs - askedAtMs,
+  })
+  if (id === draft.balance.id && outcome !== 'moved') {
+    draft.balance = { ...draft.balance, incomplete: true }
+  }
+}
+
+function isCancelling(draft: RebalancerDraft, move: TrackedMove): boolean {
+  return draft.group.rebalances.get(move.id)?.state === 'cancelling'
+}
+
+function storedRevoking(draft: RebalancerDraft, partition: PartitionId): StoredRevoking | null {
+  const stored = draft.group.record(partition)
+  return stored?.record.phase === 'revoking' ? { raw: stored.raw, record: stored.record } : null
+}
+
+function targetSlot(partition: PartitionId): string {
+  return `target/${partition}`
+}
+
+/** A commit whose answer left the record as it was rests before it is sent again. */
+export function restUnchanged(draft: RebalancerDraft, partition: PartitionId): void {
+  const slot = partitionSlot(partition)
+  const sent = draft.slots.get(slot)
+  if (sent?.untilMs === null) draft.rest(slot, REST_MS, sent.expected)
+}

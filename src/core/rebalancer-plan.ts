@@ -1,0 +1,200 @@
+/**
+ * Which moves are needed, and when.
+ *
+ * Balance: once membership has been quiet for the settle delay, and again while partitions are vacant
+ * (elections may place them other than planned), at growing intervals. While the group is frozen it
+ * waits. Drains: at once, frozen or not. Both come out of one question to the assignor, in which drained
+ * members leave; a plan that needs no moves does nothing.
+ *
+ * A change of membership drops the queue: what is not asked for yet was planned for other members. A plan
+ * of which moves were skipped is followed by another, a few times, so that no failing acquire makes the
+ * same move come round for ever.
+ */
+import type { AssignedMove } from './assignor.ts'
+import { revoke } from './commit.ts'
+import { assignableMembers, assignGroup } from './group-assignment.ts'
+import type { MemberName } from './ids.ts'
+import type { PartitionRecord } from './partition-record.ts'
+import { inBlocks, recordRelease, spendBudget } from './rebalancer-budget.ts'
+import type { RebalancerDraft } from './rebalancer-draft.ts'
+import { partitionSlot } from './rebalancer-draft.ts'
+import type { QueuedMove } from './rebalancer-state.ts'
+
+export const PASSES_MAX = 3
+const VACANCY_DELAY_FIRST_MS = 1000
+const VACANCY_DELAY_MAX_MS = 30_000
+
+export function plan(draft: RebalancerDraft): void {
+  noticeMembership(draft)
+  const { balance, nowMs, group } = draft
+  if (group.freeze !== null) holdBalance(draft)
+  const balanceDue = balance.dueAtMs !== null && nowMs >= balance.dueAtMs && group.freeze === null
+  const drainsDue = draft.drainsDueAtMs !== null && nowMs >= draft.drainsDueAtMs
+  if (balanceDue || drainsDue) makePlan(draft, balanceDue)
+  endBalance(draft)
+  const { dueAtMs } = draft.balance
+  if (dueAtMs !== null && group.freeze === null) draft.wakeAt(dueAtMs)
+  if (draft.drainsDueAtMs !== null) draft.wakeAt(draft.drainsDueAtMs)
+}
+
+/** Sends what the budget allows of the queue. */
+export function release(draft: RebalancerDraft): void {
+  if (draft.queue.length === 0) return
+  const { nowMs, config } = draft
+  const inFlight = [...draft.moves.values()]
+    .filter((move) => !move.overdue && draft.group.isLive(move.from))
+    .map(({ from, to }) => ({ from: from.member, to }))
+  const { queue, released } = draft
+  const answer = spendBudget({ queue, inFlight, budget: config.budget, released, nowMs })
+  if (answer.againAtMs !== null) draft.wakeAt(answer.againAtMs)
+  draft.queue = answer.rest
+  let sent = 0
+  for (const move of answer.release) {
+    if (requestMove(draft, move)) sent += 1
+    else if (move.id === draft.balance.id) draft.balance = { ...draft.balance, incomplete: true }
+  }
+  draft.released = recordRelease(released, sent, nowMs)
+  if (sent < answer.release.length) draft.wakeAt(nowMs)
+}
+
+/** Asks for one move, if the partition still stands as planned. */
+export function requestMove(draft: RebalancerDraft, move: QueuedMove): boolean {
+  const { partition, from, to, id, reason, by } = move
+  const stored = draft.group.record(partition)
+  const { wallMs, stamp } = draft.view
+  if (stored === null || !isMovable(draft, partition, from) || !draft.canReceive(to)) return false
+  const { raw, record } = stored
+  if (record.phase !== 'owned' || record.owner.member !== from) return false
+  const pending = { id, to, reason, by, rewrites: 0, atMs: wallMs }
+  draft.commit(revoke(partition, { raw, record }, pending, draft.session, stamp))
+  draft.moves.set(partition, {
+    ...{ id, to, reason, rewrites: 0, from: record.owner },
+    askedAtMs: draft.nowMs,
+    seenAtMs: null,
+    overdue: false,
+    starved: false,
+  })
+  draft.actions.push({ type: 'move-requested', move })
+  return true
+}
+
+/** Owned by this live member under the group's incarnation, and nothing under way for it. */
+export function isMovable(draft: RebalancerDraft, partition: number, from: MemberName): boolean {
+  const record: PartitionRecord | undefined = draft.group.record(partition)?.record
+  return (
+    record?.phase === 'owned' &&
+    record.owner.member === from &&
+    record.incarnation === draft.group.incarnation &&
+    draft.group.isLive(record.owner) &&
+    draft.mayMoveFrom(from) &&
+    draft.mayHaveOwner(partition) &&
+    !draft.moves.has(partition) &&
+    !draft.isBusy(partitionSlot(partition))
+  )
+}
+
+/** How many moves a balance would make now. */
+export function countBalanceMoves(draft: RebalancerDraft): number {
+  const { moves } = assignGroup(draft.group, draft.view.orderOf, { leaving: draft.draining() })
+  return moves.filter(({ partition, from }) => isMovable(draft, partition, from)).length
+}
+
+/** Begins a balance for an operator, in place of one that nobody asked for. */
+export function beginBalance(draft: RebalancerDraft, id: string, by: string): void {
+  draft.queue = draft.queue.filter((move) => move.reason !== 'balance')
+  draft.balance = {
+    ...draft.balance,
+    ...{ id, by, incomplete: false, passesLeft: PASSES_MAX, dueAtMs: draft.nowMs },
+  }
+}
+
+export function dropBalance(draft: RebalancerDraft): void {
+  draft.queue = draft.queue.filter((move) => move.reason !== 'balance')
+  draft.balance = { ...draft.balance, id: null, by: draft.view.by, dueAtMs: null }
+}
+
+function noticeMembership(draft: RebalancerDraft): void {
+  const signature = signatureOf(draft)
+  if (signature === draft.balance.signature) return
+  draft.queue = []
+  draft.balance = {
+    ...draft.balance,
+    signature,
+    dueAtMs: draft.nowMs + draft.config.settle.balanceMs,
+    passesLeft: PASSES_MAX,
+    vacancyDelayMs: VACANCY_DELAY_FIRST_MS,
+  }
+  if (draft.draining().size > 0) draft.drainsDueAtMs = draft.nowMs
+}
+
+function signatureOf(draft: RebalancerDraft): string {
+  const { group } = draft
+  const eligible = assignableMembers(group).map((entry) => Object.values(entry).join(':'))
+  const keeping = [...group.members.keys()].filter((member) => group.cordons.has(member)).sort()
+  const sessions = [...group.members.values()].map(({ session }) => session).sort()
+  const disabled = group.disabledGroup === null ? [...group.disabledPartitions.keys()] : ['all']
+  return [eligible, keeping, sessions, disabled, group.incarnation].join(' | ')
+}
+
+/** Frozen: what is not asked for yet is planned anew when the freeze ends. */
+function holdBalance(draft: RebalancerDraft): void {
+  if (!draft.queue.some((move) => move.reason === 'balance')) return
+  draft.queue = draft.queue.filter((move) => move.reason !== 'balance')
+  draft.balance = { ...draft.balance, dueAtMs: draft.nowMs }
+}
+
+function makePlan(draft: RebalancerDraft, balanceDue: boolean): void {
+  const draining = draft.draining()
+  const { moves, vacancies } = assignGroup(draft.group, draft.view.orderOf, { leaving: draining })
+  const id = draft.balance.id ?? `balance-${draft.view.stamp.operation}`
+  const needed = moves.filter(({ partition, from }) => isMovable(draft, partition, from))
+  const drains = needed.filter(({ from }) => draining.has(from))
+  const balancing = balanceDue ? needed.filter(({ from }) => !draining.has(from)) : []
+  const kept = balanceDue ? [] : draft.queue.filter((move) => move.reason === 'balance')
+  const taken = new Set(drains.map(({ partition }) => partition))
+  draft.queue = inBlocks([
+    ...drains.map((move) => drainMove(draft, move)),
+    ...kept.filter(({ partition }) => !taken.has(partition)),
+    ...balancing.map((move) => ({ ...move, id, reason: 'balance' as const, by: draft.balance.by })),
+  ])
+  announce(draft, 'drain-member', drains.length)
+  announce(draft, 'balance', balancing.length)
+  draft.drainsDueAtMs = null
+  if (!balanceDue) return
+  const { vacancyDelayMs, passesLeft } = draft.balance
+  const isOperators = draft.group.rebalances.has(id)
+  draft.balance = {
+    ...draft.balance,
+    id,
+    incomplete: false,
+    passesLeft: passesLeft - 1,
+    dueAtMs: isOperators || vacancies.length === 0 ? null : draft.nowMs + vacancyDelayMs,
+    vacancyDelayMs: Math.min(VACANCY_DELAY_MAX_MS, vacancyDelayMs * 2),
+  }
+}
+
+function drainMove(draft: RebalancerDraft, move: AssignedMove): QueuedMove {
+  for (const { id, kind, state, by } of draft.group.rebalances.values()) {
+    if (kind.type === 'drain' && state === 'running' && kind.member === move.from) {
+      return { ...move, id, reason: 'drain-member', by }
+    }
+  }
+  return { ...move, id: 'drain', reason: 'drain-member', by: draft.view.by }
+}
+
+function announce(draft: RebalancerDraft, reason: QueuedMove['reason'], moves: number): void {
+  if (moves > 0) draft.actions.push({ type: 'plan-made', reason, moves })
+}
+
+/** Through with the plan: done, or due once more for what was skipped. */
+function endBalance(draft: RebalancerDraft): void {
+  const { id, dueAtMs, incomplete, passesLeft } = draft.balance
+  if (id === null || dueAtMs !== null || draft.remaining(id) > 0) return
+  if (incomplete && passesLeft > 0) {
+    const againAtMs = draft.nowMs + draft.config.settle.balanceMs
+    draft.balance = { ...draft.balance, incomplete: false, dueAtMs: againAtMs }
+    return
+  }
+  // An operator's rebalance ends its balance itself, once that is written down.
+  if (!draft.group.rebalances.has(id)) dropBalance(draft)
+}
