@@ -183,8 +183,9 @@ export class MemberSession {
     }
     telemetry.record({ type: 'session-ended', group, member, session, cause: end.cause })
     listener.ended(driver, end.cause)
-    if (end.cause === 'evicted') {
-      this.fail(createTenureError('evicted', `member ${member} was evicted: restart it when fit`))
+    if (end.cause === 'evicted' || end.cause === 'drain-overdue') {
+      const why = end.cause === 'evicted' ? 'was evicted' : 'overran its drain deadline'
+      this.fail(createTenureError('evicted', `member ${member} ${why}: its process must end`))
     } else if (!this.stopped) this.retryLater()
   }
 

@@ -8,11 +8,11 @@
  * Everything runs on one turn of the event loop after the other; no machine is stepped from two places
  * at once. A broken invariant ends the session at once and fails the member: never catch and continue.
  */
-import type { Commit, Stamp, StoredRecord } from '../core/commit.ts'
+import type { Stamp, StoredRecord } from '../core/commit.ts'
 import { ElectionSchedule } from '../core/election.ts'
 import { assignGroup, mayReceive } from '../core/group-assignment.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
-import type { GroupName, MemberName, OperationId, PartitionId } from '../core/ids.ts'
+import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { stepOwnership } from '../core/ownership.ts'
 import type {
@@ -30,11 +30,14 @@ import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import type { TenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
 import { comparePositions } from '../core/token.ts'
-import type { Clock, Timer } from '../ports/clock.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { LossCause, SessionEndCause, Telemetry } from '../ports/telemetry.ts'
-import type { CommitReply, Committer } from './committer.ts'
+import { Campaigns } from './campaigns.ts'
+import type { Committer } from './committer.ts'
 import { createDeferred, type Deferred } from './deferred.ts'
+import { GrantJournal } from './grant-journal.ts'
+import { MemberCommits } from './member-commits.ts'
 import type { MemberSession } from './member-session.ts'
 import type { Mirror, MirrorListener } from './mirror.ts'
 import type { SessionDriver } from './session-driver.ts'
@@ -53,7 +56,7 @@ export interface PartitionHost {
   /** No longer owner. At once. */
   lose(partition: PartitionId, cause: LossCause): void
   /** A session is live, the map is known. */
-  sessionLive(): void
+  sessionLive(session: SessionDriver): void
   /** The session's deadline moved. */
   proved(): void
 }
@@ -79,7 +82,6 @@ export type MemberOptions = {
   readonly failed: (error: TenureError) => void
 }
 
-const CONFIRM_RETRY_MS = 200
 const ACQUIRE_BACK_OFF_FIRST_MS = 1000
 const ACQUIRE_BACK_OFF_MAX_MS = 60_000
 
@@ -88,13 +90,13 @@ export class Member implements MirrorListener {
   private readonly state: GroupState
   private readonly elections: ElectionSchedule
   private readonly wakes: WakeSchedule
+  private readonly commits: MemberCommits
+  private readonly campaigns: Campaigns
+  private readonly journal: GrantJournal
   private readonly session: MemberSession
   private readonly seats = new Map<PartitionId, Seat>()
   private readonly active = new Set<PartitionId>()
   private readonly acquireFailures = new Map<PartitionId, number>()
-  private readonly timers = new Set<Timer>()
-  private electionTimer: Timer | null = null
-  private electionAtMs = Number.POSITIVE_INFINITY
   /** Set while leaving: where each partition goes. */
   private leaving: ReadonlyMap<PartitionId, MemberName> | null = null
   /** With a restart grace: drained partitions whose records stay as they are. */
@@ -114,13 +116,31 @@ export class Member implements MirrorListener {
     this.wakes = new WakeSchedule(options.clock, (partition) =>
       this.step(partition, { type: 'wake' }),
     )
+    this.journal = new GrantJournal(options)
+    this.commits = new MemberCommits({
+      committer: options.committer,
+      mirror: options.mirror,
+      clock: options.clock,
+      teller: this,
+      step: (partition, event) => this.step(partition, event),
+      isAsked: (partition, id) => this.seats.get(partition)?.asked === id,
+      learned: (partition) => {
+        this.elections.partitionChanged(partition, options.clock.monotonicMs())
+      },
+    })
+    this.campaigns = new Campaigns({
+      clock: options.clock,
+      elections: this.elections,
+      mayCampaign: () => this.mayCampaign(),
+      campaign: (partition) => this.campaign(partition),
+    })
     this.unsubscribe = options.mirror.subscribe(this)
     this.elections.groupChanged(options.clock.monotonicMs())
     this.incarnation = this.state.incarnation
     this.session = options.openSession({
-      live: () => {
-        options.host.sessionLive()
-        this.scheduleElection(0)
+      live: (session) => {
+        options.host.sessionLive(session)
+        this.campaigns.schedule(0)
       },
       proved: () => options.host.proved(),
       ended: (_, cause) => this.sessionEnded(cause),
@@ -149,7 +169,7 @@ export class Member implements MirrorListener {
       this.see(partition)
     }
     if (change.settings) this.settingsChanged()
-    if (this.elections.vacant > 0) this.scheduleElection(0)
+    if (this.elections.vacant > 0) this.campaigns.schedule(0)
   }
 
   /** The store was restored from a backup (sign 3). Unless it was wiped, stop all that is old. */
@@ -157,7 +177,7 @@ export class Member implements MirrorListener {
     if (this.state.config === null) return
     this.haltedThrough = Math.max(this.haltedThrough, this.state.incarnation ?? 0)
     const detail = `etcd went back in time: raise the incarnation above ${this.haltedThrough} with "tenure incarnation raise"`
-    this.alarm('store-rewound', detail)
+    this.journal.alarm('store-rewound', detail)
     for (const partition of [...this.active]) this.loseAll(partition, 'halted')
   }
 
@@ -226,8 +246,8 @@ export class Member implements MirrorListener {
     this.closed = true
     this.unsubscribe()
     this.wakes.close()
-    this.electionTimer?.cancel()
-    for (const timer of this.timers) timer.cancel()
+    this.campaigns.close()
+    this.commits.close()
     this.empty?.resolve()
     await closing
   }
@@ -257,42 +277,46 @@ export class Member implements MirrorListener {
     switch (action.type) {
       case 'commit':
         if (action.purpose === 'campaign') this.elections.began(partition)
-        this.send(partition, action.commit)
+        this.commits.send(action.commit)
         return
       case 'confirm':
-        this.confirm(partition, action.id)
+        this.commits.confirm(partition, action.id)
         return
       case 'begin':
         this.begin(partition, action.grant)
         return
       case 'open-gate':
         host.open(partition)
-        if (before.now.status === 'serving') this.note(partition, after, { type: 'reopened' })
+        if (before.now.status === 'serving')
+          this.journal.note(partition, after, { type: 'reopened' })
         return
       case 'suspend-gate':
         host.suspend(partition)
-        this.note(partition, before, { type: 'suspected', why: action.why })
+        this.journal.note(partition, before, { type: 'suspected', why: action.why })
         return
       case 'drain':
         host.drain(partition, action.giveUp)
         return
       case 'lose': {
         const cause = action.why === 'session-ended' ? this.endCause : action.why
-        this.note(partition, before, { type: 'lost', cause })
+        this.journal.note(partition, before, { type: 'lost', cause })
         host.lose(partition, cause)
         return
       }
       case 'release': {
         const { to, drainMs, handOffMs } = action
-        this.note(partition, before, { type: 'released', to, drainMs, handOffMs })
+        this.journal.note(partition, before, { type: 'released', to, drainMs, handOffMs })
         if (before.now.status === 'handing-over') host.released(partition, before.now.grant)
         return
       }
       case 'drain-overdue': {
         const { policy } = action
-        this.note(partition, before, { type: 'drain-overdue', policy })
+        this.journal.note(partition, before, { type: 'drain-overdue', policy })
         const remedy = policy === 'wait' ? 'look at what its work waits for' : `policy ${policy}`
-        this.alarm('drain-overdue', `partition ${partition} at ${member}: drain overran, ${remedy}`)
+        this.journal.alarm(
+          'drain-overdue',
+          `partition ${partition} at ${member}: drain overran, ${remedy}`,
+        )
         return
       }
       case 'end-session':
@@ -307,12 +331,12 @@ export class Member implements MirrorListener {
           partition,
           outcome: action.outcome,
         })
-        this.scheduleElection(0)
+        this.campaigns.schedule(0)
         return
       case 'fence-ahead': {
         const { incarnation, generation } = action.highest
         const detail = `partition ${partition} was granted up to ${incarnation}.${generation} before etcd was restored: "tenure incarnation raise"`
-        this.alarm('fence-ahead', detail)
+        this.journal.alarm('fence-ahead', detail)
         return
       }
       default:
@@ -327,59 +351,13 @@ export class Member implements MirrorListener {
     if (session === null) return
     const sinceMs = this.elections.vacantSince(partition)
     const ownerlessMs = sinceMs === null ? null : this.options.clock.monotonicMs() - sinceMs
-    this.note(partition, this.seats.get(partition) ?? NEW_SEAT, {
+    this.journal.note(partition, this.seats.get(partition) ?? NEW_SEAT, {
       type: 'granted',
       how: grant.how,
       ownerlessMs,
     })
     this.options.host.begin(partition, grant, session)
     this.giveUpIfDue(partition)
-  }
-
-  private send(partition: PartitionId, commit: Commit): void {
-    const { operation } = commit.next
-    this.options.committer.commit(commit, (reply) => {
-      this.learn(reply)
-      switch (reply.type) {
-        case 'done':
-          this.step(partition, { type: 'committed', operation })
-          break
-        case 'refused':
-          this.step(partition, { type: 'refused', operation, stands: reply.stands })
-          break
-        case 'refused-all':
-          this.step(partition, { type: 'refused-all', operation })
-          break
-        case 'unknown':
-        case 'not-executed':
-          this.later(CONFIRM_RETRY_MS, () => this.step(partition, { type: 'unsettled', operation }))
-          break
-        default:
-          reply satisfies never
-      }
-      this.elections.partitionChanged(partition, this.options.clock.monotonicMs())
-    })
-  }
-
-  /** Only the answer to the newest question counts: a failed one is asked again under its own id. */
-  private confirm(partition: PartitionId, id: OperationId): void {
-    this.options.committer.confirm(partition, (reply) => {
-      if (reply.ok) {
-        if (reply.entry !== null) this.options.mirror.learn(reply.entry, this)
-        this.step(partition, { type: 'confirmed', id, stored: reply.stored })
-        return
-      }
-      this.later(CONFIRM_RETRY_MS, () => {
-        if (this.seats.get(partition)?.asked === id) this.confirm(partition, id)
-      })
-    })
-  }
-
-  /** Replies run ahead of the watch; the mirror takes them in, so that nobody acts on older news. */
-  private learn(reply: CommitReply): void {
-    if ((reply.type === 'done' || reply.type === 'refused') && reply.entry !== null) {
-      this.options.mirror.learn(reply.entry, this)
-    }
   }
 
   private see(partition: PartitionId): void {
@@ -438,28 +416,9 @@ export class Member implements MirrorListener {
 
   // Elections.
 
-  private scheduleElection(delayMs: number): void {
-    if (this.closed) return
-    const { clock } = this.options
-    const atMs = clock.monotonicMs() + delayMs
-    if (this.electionTimer !== null && this.electionAtMs <= atMs) return
-    this.electionTimer?.cancel()
-    this.electionAtMs = atMs
-    this.electionTimer = clock.schedule(delayMs, () => {
-      this.electionTimer = null
-      this.campaign()
-    })
-  }
-
-  private campaign(): void {
-    if (!this.mayCampaign()) return
-    const nowMs = this.options.clock.monotonicMs()
-    const round = this.elections.round(nowMs)
-    for (const partition of round.campaigns) {
-      if (this.active.has(partition)) continue
-      this.step(partition, { type: 'campaign', stored: this.state.record(partition) })
-    }
-    if (round.wakeAtMs !== null) this.scheduleElection(round.wakeAtMs - nowMs)
+  private campaign(partition: PartitionId): void {
+    if (this.active.has(partition)) return
+    this.step(partition, { type: 'campaign', stored: this.state.record(partition) })
   }
 
   private mayCampaign(): boolean {
@@ -518,7 +477,8 @@ export class Member implements MirrorListener {
 
   private holds(partition: PartitionId, grant: Grant): boolean {
     const now = this.seats.get(partition)?.now
-    if (now === undefined || now.status === 'absent' || now.status === 'campaigning') return false
+    if (now === undefined || now.status === 'absent') return false
+    if (now.status === 'campaigning' || now.status === 'halting') return false
     return (
       comparePositions(now.grant, grant) === 0 && now.grant.owner.session === grant.owner.session
     )
@@ -526,9 +486,9 @@ export class Member implements MirrorListener {
 
   private loseAll(partition: PartitionId, cause: LossCause): void {
     const seat = this.seats.get(partition) ?? NEW_SEAT
-    this.seats.set(partition, { ...seat, now: { status: 'absent' } })
+    this.seats.set(partition, { ...NEW_SEAT, highest: seat.highest })
     this.active.delete(partition)
-    this.note(partition, seat, { type: 'lost', cause })
+    this.journal.note(partition, seat, { type: 'lost', cause })
     this.options.host.lose(partition, cause)
   }
 
@@ -537,37 +497,4 @@ export class Member implements MirrorListener {
     for (const partition of this.active) if (!this.kept.has(partition)) return
     this.empty.resolve()
   }
-
-  private later(delayMs: number, callback: () => void): void {
-    const timer = this.options.clock.schedule(delayMs, () => {
-      this.timers.delete(timer)
-      callback()
-    })
-    this.timers.add(timer)
-  }
-
-  private note(partition: PartitionId, seat: Seat, what: GrantNote): void {
-    const { now } = seat
-    if (now.status === 'absent' || now.status === 'campaigning') return
-    const { group, member, telemetry } = this.options
-    const { incarnation, generation } = now.grant
-    telemetry.record({ ...what, group, member, partition, incarnation, generation })
-  }
-
-  private alarm(code: 'fence-ahead' | 'store-rewound' | 'drain-overdue', detail: string): void {
-    this.options.telemetry.record({ type: 'alarm', group: this.options.group, code, detail })
-  }
 }
-
-type GrantNote =
-  | { readonly type: 'granted'; readonly how: Grant['how']; readonly ownerlessMs: number | null }
-  | { readonly type: 'reopened' }
-  | { readonly type: 'suspected'; readonly why: 'higher-generation' | 'changed-record' }
-  | {
-      readonly type: 'released'
-      readonly to: MemberName | null
-      readonly drainMs: number
-      readonly handOffMs: number
-    }
-  | { readonly type: 'drain-overdue'; readonly policy: 'wait' | 'fence' | 'evict' }
-  | { readonly type: 'lost'; readonly cause: LossCause }

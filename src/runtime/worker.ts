@@ -7,7 +7,7 @@
  *   evicted, name in use, broken invariant ──▶ session closed, partitions lost ──▶ done rejects
  */
 import type { GroupState } from '../core/group-state.ts'
-import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
+import type { GroupName, MemberName, PartitionId, SessionId } from '../core/ids.ts'
 import type { GiveUp, Grant } from '../core/ownership-state.ts'
 import { partitionOf } from '../core/partition-key.ts'
 import type { TenureError } from '../core/tenure-error.ts'
@@ -33,6 +33,8 @@ import type {
 
 /** Says over the broadcast which partitions are being served; a hint. */
 export type ServingAnnouncer = {
+  /** What follows is said in the name of this session. */
+  sessionLive(session: SessionId): void
   announce(partition: PartitionId, position: Position, serving: boolean): void
 }
 
@@ -89,6 +91,11 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
       .sort((a, b) => a.partition - b.partition)
   }
 
+  /** A broadcast named this position; a hint that may close a gate and never opens one. */
+  heard(partition: PartitionId, position: Position): void {
+    this.core.heard(partition, position)
+  }
+
   deadlineInMs(): number {
     const { live } = this.core
     return live === null ? 0 : Math.max(0, live.deadlineMs - this.options.clock.monotonicMs())
@@ -119,7 +126,8 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
 
   // PartitionHost: what the member orders.
 
-  sessionLive(): void {
+  sessionLive(session: SessionDriver): void {
+    this.options.serving.sessionLive(session.session)
     this.becameReady.resolve()
   }
 
