@@ -52,6 +52,11 @@ export class MapMembers {
     return this.liveByName.size
   }
 
+  /** Slots in use. */
+  get size(): number {
+    return this.bySession.size
+  }
+
   slot(index: number): MemberSlot {
     return this.slots[index] as MemberSlot
   }
@@ -135,7 +140,7 @@ export class MapMembers {
     const slot = this.slot(index)
     const lived = slot.live
     slot.revision = Math.max(slot.revision, revision)
-    slot.live = false
+    Object.assign(slot, { live: false, address: '', zone: '' })
     if (slot.lanes !== null) this.hash.removeMember(slot.lanes)
     slot.lanes = null
     if (this.liveByName.get(slot.member) === index) this.liveByName.delete(slot.member)

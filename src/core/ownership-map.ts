@@ -50,7 +50,10 @@ export type OwnerView = {
   readonly phase: MapPhase
 }
 
-/** One partition in full; `owner` also when its session is gone (`live` false: vacant in effect). */
+/**
+ * One partition in full; `owner` also when its session is gone: `live` false, no address any more, the
+ * partition vacant in effect.
+ */
 export type MapPartitionView = {
   readonly partition: PartitionId
   readonly phase: MapPhase

@@ -11,7 +11,7 @@
  * when its pull expires, without saying so.
  */
 import type { Msg, NatsConnection } from 'nats'
-import { AckPolicy, createInbox, DeliverPolicy, NatsError, nanos, toJsMsg } from 'nats'
+import { AckPolicy, createInbox, DeliverPolicy, NatsError, nanos } from 'nats'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { NatsLink } from './nats-link.ts'
 
@@ -208,22 +208,23 @@ class Pulls {
     this.watch()
     const status = message.subject === this.inbox ? (message.headers?.code ?? 0) : 0
     if (status === 100) return
-    if (status === 404 || status === 408) this.expected = 0
-    else if (status !== 0) return this.break()
-    else if (!this.accept(message)) return this.break()
+    const isOver = status === 404 || status === 408
+    if (isOver) this.expected = 0
+    else if (status !== 0 || !this.accept(message)) this.break()
     if (this.expected === 0 && this.watchdog !== null) clearTimeout(this.watchdog)
     this.waiting?.()
   }
 
   /** False when a delivery before this one is missing. */
   private accept(message: Msg): boolean {
-    const { info, seq, subject, data, headers } = toJsMsg(message)
-    if (info.deliverySequence !== this.delivered + 1) return false
+    const place = readPlace(message.reply ?? '')
+    if (place === null || place.delivery !== this.delivered + 1) return false
     this.delivered += 1
     this.expected = Math.max(0, this.expected - 1)
+    const { subject, data, headers } = message
+    const { sequence, storedAtMs } = place
     const messageId = headers?.get('Nats-Msg-Id') ?? ''
-    const storedAtMs = Math.floor(info.timestampNanos / 1e6)
-    this.queue.push({ subject, sequence: seq, data, messageId, storedAtMs })
+    this.queue.push({ subject, sequence, data, messageId, storedAtMs })
     return true
   }
 
@@ -237,4 +238,20 @@ class Pulls {
     if (this.watchdog !== null) clearTimeout(this.watchdog)
     this.waiting?.()
   }
+}
+
+/**
+ * Where a message stands, as its reply subject says: `$JS.ACK.<stream>.<consumer>.<deliveries>.
+ * <sequence>.<delivery>.<nanoseconds>.<pending>`, with domain and account before the stream, and a
+ * token after the rest, from servers of that form.
+ */
+function readPlace(
+  reply: string,
+): { readonly sequence: number; readonly delivery: number; readonly storedAtMs: number } | null {
+  const tokens = reply.split('.')
+  if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return null
+  const from = tokens.length === 9 ? 5 : 7
+  const [sequence, delivery, nanoseconds] = tokens.slice(from, from + 3).map(Number)
+  if (!sequence || !delivery || !nanoseconds) return null
+  return { sequence, delivery, storedAtMs: Math.floor(nanoseconds / 1e6) }
 }

@@ -103,7 +103,7 @@ async function publish(
   if (connection === null) return { ok: false, reason: 'not-sent', detail: 'not connected' }
   try {
     const stream = connection.jetstream({ timeout: timeoutMs })
-    const { seq, duplicate } = await stream.publish(subject, data, { msgID: messageId, retries: 1 })
+    const { seq, duplicate } = await stream.publish(subject, data, { msgID: messageId })
     return { ok: true, sequence: seq, duplicate }
   } catch (error: unknown) {
     const detail = error instanceof Error ? error.message : String(error)
