@@ -5,6 +5,7 @@
  *
  *   vacancy seen ──▶ (settle, for never-owned ones) ──▶ (restart grace) ──▶ candidate 0 now,
  *                                                      candidate 1 after STEP, candidate 2 after 2 STEP …
+ *   (a candidate that was seen to win another partition within STEP is at work: later ones wait on)
  *   campaign refused and still vacant ──▶ back-off, doubling, with jitter
  *
  * A vacancy's first candidate is computed once and kept until the membership changes: recomputing it
@@ -22,11 +23,16 @@ import { recordOwner } from './partition-record.ts'
 import type { PreferenceOrder, PreferenceOrderFactory } from './preference-order.ts'
 
 /** How much later the next candidate campaigns. */
-export const CANDIDATE_STEP_MS = 400
+export const CANDIDATE_STEP_MS = 500
 /** Ranks beyond this campaign together: a delay must stay bounded. */
 export const CANDIDATE_RANKS_MAX = 8
 export const BACK_OFF_FIRST_MS = 100
 export const BACK_OFF_MAX_MS = 5000
+/**
+ * Campaigns under way at once. Few enough that a member which joins meanwhile still finds its share
+ * open, enough to keep the store's pipeline full (six batches of 120).
+ */
+export const CAMPAIGNS_MAX = 720
 /** A stream of joins may hold up the first grants this many settle times, no longer. */
 const SETTLE_TIMES_MAX = 5
 
@@ -57,6 +63,10 @@ export class ElectionSchedule {
   private names = ''
   private order: PreferenceOrder | null = null
   private uncomputed = false
+  private needsLook = false
+  private isTruncated = false
+  /** When each member was last seen to win a partition: who is winning is not to be overtaken. */
+  private readonly wonAtMs = new Map<MemberName, number>()
 
   constructor(state: GroupState, me: MemberName, orderOf: PreferenceOrderFactory) {
     this.state = state
@@ -74,15 +84,24 @@ export class ElectionSchedule {
     return this.vacancies.get(partition)?.sinceMs ?? null
   }
 
+  /** Whether a round may bring something that the last one's wake time does not know of. */
+  get isStale(): boolean {
+    return this.needsLook
+  }
+
   /** Call for each partition whose record changed. */
   partitionChanged(partition: PartitionId, nowMs: number): void {
     const vacancy = this.vacancies.get(partition)
     if (!isElectable(this.state, partition)) {
-      if (vacancy !== undefined) this.vacancies.delete(partition)
+      if (vacancy === undefined) return
+      this.vacancies.delete(partition)
+      const winner = this.state.liveOwner(partition)
+      if (winner !== null) this.wonAtMs.set(winner.member, nowMs)
       return
     }
     if (vacancy !== undefined) return
     this.uncomputed = true
+    this.needsLook = true
     this.vacancies.set(partition, {
       sinceMs: nowMs,
       attempts: 0,
@@ -103,6 +122,7 @@ export class ElectionSchedule {
       this.firstJoinMs ??= nowMs
       this.lastJoinMs = nowMs
       this.uncomputed = true
+      this.needsLook = true
       for (const vacancy of this.vacancies.values()) vacancy.chosen = false
     }
     for (let partition = 0; partition < this.state.partitions; partition += 1) {
@@ -118,8 +138,10 @@ export class ElectionSchedule {
   /** A campaign ended; the partition may still be vacant. */
   ended(partition: PartitionId, won: boolean, nowMs: number): void {
     this.contested.delete(partition)
+    if (this.isTruncated) this.needsLook = true
     const vacancy = this.vacancies.get(partition)
     if (vacancy === undefined || won) return
+    this.needsLook = true
     vacancy.attempts += 1
     const doubled = BACK_OFF_FIRST_MS * 2 ** Math.min(vacancy.attempts - 1, 10)
     const delayMs = Math.min(BACK_OFF_MAX_MS, doubled)
@@ -139,6 +161,8 @@ export class ElectionSchedule {
 
   /** Which partitions I campaign for now. The caller says when I may campaign at all. */
   round(nowMs: number): ElectionRound {
+    this.needsLook = false
+    this.isTruncated = false
     if (this.vacancies.size === 0) return { campaigns: [], wakeAtMs: null }
     this.choose()
     const campaigns: PartitionId[] = []
@@ -147,8 +171,13 @@ export class ElectionSchedule {
       if (this.contested.has(partition)) continue
       const dueAtMs = this.dueAt(partition, vacancy, nowMs)
       if (dueAtMs === null) continue
-      if (dueAtMs <= nowMs) campaigns.push(partition)
-      else if (wakeAtMs === null || dueAtMs < wakeAtMs) wakeAtMs = dueAtMs
+      if (dueAtMs <= nowMs) {
+        if (this.contested.size + campaigns.length >= CAMPAIGNS_MAX) {
+          this.isTruncated = true
+          break
+        }
+        campaigns.push(partition)
+      } else if (wakeAtMs === null || dueAtMs < wakeAtMs) wakeAtMs = dueAtMs
     }
     return { campaigns, wakeAtMs }
   }
@@ -176,11 +205,13 @@ export class ElectionSchedule {
     if (heldOffMs <= nowMs) this.heldOff.delete(partition)
     const openAtMs = Math.max(vacancy.notBeforeMs, heldOffMs, this.openAt(partition, vacancy))
     if (vacancy.target === this.me) return openAtMs
-    const secondAtMs = openAtMs + CANDIDATE_STEP_MS
+    // While the first candidate is winning others, its backlog is no reason to step in.
+    const idleAtMs = Math.max(openAtMs, this.wonAtMs.get(vacancy.target) ?? 0)
+    const secondAtMs = idleAtMs + CANDIDATE_STEP_MS
     // The ring is asked only once the first candidate had its chance: mostly it is gone by then.
     if (secondAtMs > nowMs) return secondAtMs
     const rank = this.rank(partition, vacancy.target)
-    return openAtMs + CANDIDATE_STEP_MS * (rank + jitter(partition, vacancy.attempts) / 2)
+    return idleAtMs + CANDIDATE_STEP_MS * (rank + jitter(partition, vacancy.attempts) / 2)
   }
 
   private openAt(partition: PartitionId, vacancy: Vacancy): number {

@@ -68,6 +68,11 @@ export function createSystemClock(
 
 /** Node's timers may fire a millisecond early and overflow after 24 days; this one does neither. */
 function schedule(monotonicMs: () => number, delayMs: number, callback: () => void): Timer {
+  // "After this turn", which a timer of a millisecond would make a long time of.
+  if (delayMs <= 0) {
+    const immediate = setImmediate(callback)
+    return { cancel: () => clearImmediate(immediate) }
+  }
   const dueMs = monotonicMs() + delayMs
   const wait = () => setTimeout(fire, Math.min(TIMEOUT_MAX_MS, Math.ceil(dueMs - monotonicMs())))
   const fire = () => {

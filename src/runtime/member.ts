@@ -126,6 +126,7 @@ export class Member implements MirrorListener {
       isAsked: (partition, id) => this.seats.get(partition)?.asked === id,
       learned: (partition) => {
         this.elections.partitionChanged(partition, options.clock.monotonicMs())
+        if (this.elections.isStale) this.campaigns.schedule(0)
       },
     })
     this.campaigns = new Campaigns({
@@ -169,7 +170,7 @@ export class Member implements MirrorListener {
       this.see(partition)
     }
     if (change.settings) this.settingsChanged()
-    if (this.elections.vacant > 0) this.campaigns.schedule(0)
+    if (this.elections.isStale) this.campaigns.schedule(0)
   }
 
   /** The store was restored from a backup (sign 3). Unless it was wiped, stop all that is old. */
@@ -331,7 +332,7 @@ export class Member implements MirrorListener {
           partition,
           outcome: action.outcome,
         })
-        this.campaigns.schedule(0)
+        if (this.elections.isStale) this.campaigns.schedule(0)
         return
       case 'fence-ahead': {
         const { incarnation, generation } = action.highest
