@@ -13,7 +13,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -43,6 +43,8 @@ export type ServerCommand = {
   readonly program: string
   readonly args: readonly string[]
   readonly environment?: NodeJS.ProcessEnv
+  /** Ports on the loopback interface that it will listen on. */
+  readonly ports: readonly number[]
   readonly logFile: string
   /** True once the server does its work, not merely listens. Must end within a second or so. */
   readonly isReady: () => Promise<boolean>
@@ -51,7 +53,9 @@ export type ServerCommand = {
 
 const READY_TIMEOUT_MS = 20_000
 const READY_POLL_MS = 20
-const LOG_TAIL_LINES = 8
+/** A program that dislikes its flags says so first and explains all others after. */
+const LOG_HEAD_LINES = 3
+const LOG_TAIL_LINES = 6
 
 const WATCHDOG = `
 log=$1
@@ -131,7 +135,27 @@ export async function findFreePorts(count: number): Promise<readonly number[]> {
   return ports
 }
 
+/** Another server on the port would answer in the name of ours, which could not have it. */
+async function refuseTakenPorts(command: ServerCommand): Promise<void> {
+  for (const port of command.ports) {
+    const listener = createServer()
+    listener.listen(port, '127.0.0.1')
+    try {
+      await once(listener, 'listening')
+    } catch (error) {
+      throw createTenureError('conflict', `${command.name}: port ${port}: address already in use`, {
+        cause: error,
+        details: { port },
+      })
+    }
+    listener.close()
+    await once(listener, 'close')
+  }
+}
+
 async function launch(command: ServerCommand): Promise<Running> {
+  await refuseTakenPorts(command)
+  const logStart = logSize(command.logFile)
   const shell = spawn(
     'sh',
     ['-c', WATCHDOG, 'sh', command.logFile, command.program, ...command.args],
@@ -153,7 +177,7 @@ async function launch(command: ServerCommand): Promise<Running> {
   const pid = await Promise.race([readPid(shell), failedToSpawn])
   failedToSpawn.catch(() => {})
   const running = { shell, pid, gone }
-  await waitUntilReady(command, running)
+  await waitUntilReady(command, running, logStart)
   return running
 }
 
@@ -166,32 +190,42 @@ async function readPid(shell: ChildProcess): Promise<number> {
   return Number(text)
 }
 
-async function waitUntilReady(command: ServerCommand, running: Running): Promise<void> {
+async function waitUntilReady(
+  command: ServerCommand,
+  running: Running,
+  logStart: number,
+): Promise<void> {
   const timeoutMs = command.readyTimeoutMs ?? READY_TIMEOUT_MS
   const end = performance.now() + timeoutMs
   while (running.shell.exitCode === null) {
-    if (await command.isReady()) {
-      // Another process might answer on the port of one that could not have it.
-      if (running.shell.exitCode === null) return
-      break
-    }
+    if (await command.isReady()) return
     if (performance.now() > end) {
       running.shell.stdin?.end()
       await running.gone
       throw createTenureError(
         'timed-out',
-        `${command.name} was not ready within ${timeoutMs} ms${logTail(command.logFile)}`,
+        `${command.name} was not ready within ${timeoutMs} ms${logSince(command, logStart)}`,
       )
     }
     await delay(READY_POLL_MS)
   }
   await running.gone
-  throw createTenureError('conflict', `${command.name} ended at start${logTail(command.logFile)}`, {
-    details: { logFile: command.logFile },
-  })
+  throw createTenureError(
+    'conflict',
+    `${command.name} ended at start${logSince(command, logStart)}`,
+    { details: { logFile: command.logFile } },
+  )
 }
 
-function logTail(logFile: string): string {
-  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-LOG_TAIL_LINES)
-  return `:\n${lines.join('\n')}`
+function logSize(logFile: string): number {
+  return statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
+}
+
+function logSince(command: ServerCommand, start: number): string {
+  const lines = readFileSync(command.logFile).subarray(start).toString('utf8').trimEnd().split('\n')
+  const shown =
+    lines.length <= LOG_HEAD_LINES + LOG_TAIL_LINES
+      ? lines
+      : [...lines.slice(0, LOG_HEAD_LINES), '...', ...lines.slice(-LOG_TAIL_LINES)]
+  return `:\n${shown.join('\n')}`
 }

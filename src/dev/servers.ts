@@ -126,6 +126,7 @@ export async function startNatsServer(options: NatsServerOptions): Promise<NatsS
         ...(jetStream ? ['-js', '-sd', join(options.directory, 'jetstream')] : []),
         ...(options.extraArgs ?? []),
       ],
+      ports: [port],
       logFile: join(options.directory, 'nats-server.log'),
       isReady: () => natsAnswers(port, jetStream),
     })
@@ -159,6 +160,7 @@ async function startMember(
       ...(options.extraArgs ?? []),
     ],
     environment: withoutEtcdSettings(process.env),
+    ports: [place.clientPort, place.peerPort],
     logFile: join(options.directory, 'etcd.log'),
     isReady: () => etcdCommits(endpoint),
   })
@@ -180,7 +182,8 @@ async function etcdCommits(endpoint: string): Promise<boolean> {
       { compare: [], success: [{ type: 'delete', key: '/tenure/ready' }], failure: [] },
       { timeoutMs: PROBE_TIMEOUT_MS },
     )
-    return reply.ok
+    // A refusal (a password is wanted, no space is left) is an answer that went the whole way too.
+    return reply.ok || reply.reason === 'refused'
   } finally {
     await store.close()
   }
