@@ -14,7 +14,7 @@ const CALL_TIMEOUT_MS = 15_000
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-export type Call = {
+type Call = {
   readonly method: Method
   /** Below the server's address: `/v1/groups`. */
   readonly path: string

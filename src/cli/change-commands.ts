@@ -79,7 +79,13 @@ export async function undrainMember(call: OperatorCall, member: string): Promise
   )
   const cancelled: RebalanceRecord[] = []
   for (const { id } of running) cancelled.push(await postCancel(call, group, id))
-  await call.api.call({ method: 'DELETE', path: groupPath(group, 'members', member, 'cordon') })
+  try {
+    await call.api.call({ method: 'DELETE', path: groupPath(group, 'members', member, 'cordon') })
+  } catch (error) {
+    // A cancelled drain lifts its own cordon, perhaps before this request arrives.
+    const isLifted = error instanceof CliError && error.exitCode === EXIT.notFound
+    if (!isLifted || cancelled.length === 0) throw error
+  }
   call.output.answer({ group, member, cancelled }, () =>
     [
       ...cancelled.map(describeProgress),

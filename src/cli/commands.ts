@@ -29,9 +29,16 @@ export type WorkerStart = {
   readonly dev: DevEnvironment | null
 }
 
-/** Each resolves with the exit code once everything is closed; they handle SIGINT and SIGTERM. */
+/**
+ * Each resolves with the exit code once everything is closed. `interrupted` fires at the first SIGINT
+ * or SIGTERM, from the start of the process on; what a second one does is for them to say.
+ */
 export type CommandImplementations = DoctorMeans & {
-  readonly serve?: (config: TenureConfig) => Promise<number>
-  readonly worker?: (config: TenureConfig, start: WorkerStart) => Promise<number>
-  readonly dev?: (options: DevOptions) => Promise<number>
+  readonly serve?: (config: TenureConfig, interrupted: AbortSignal) => Promise<number>
+  readonly worker?: (
+    config: TenureConfig,
+    start: WorkerStart,
+    interrupted: AbortSignal,
+  ) => Promise<number>
+  readonly dev?: (options: DevOptions, interrupted: AbortSignal) => Promise<number>
 }

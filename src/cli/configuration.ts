@@ -20,12 +20,12 @@ import { OTHER_VARIABLES, SETTINGS } from './settings.ts'
 import { didYouMean } from './suggestion.ts'
 import { buildTenureConfig, type TenureConfig } from './tenure-config.ts'
 
-export type OriginLayer = 'flag' | 'variable' | 'file' | 'dev' | 'foreign' | 'default'
+type OriginLayer = 'flag' | 'variable' | 'file' | 'dev' | 'foreign' | 'default'
 
 /** Where a value was written: `where` is a flag, a variable's name or a file's path. */
 export type Origin = { readonly layer: OriginLayer; readonly where: string }
 
-export type Variables = Readonly<Record<string, string | undefined>>
+type Variables = Readonly<Record<string, string | undefined>>
 
 export type ConfigurationSources = {
   /** Text of each flag that was given, by setting name. */

@@ -31,7 +31,7 @@ export function readDevEnvironment(context: CliContext): DevEnvironment | null {
 }
 
 /** Null for text that is no such description, as a half-written file is. */
-export function parseDevEnvironment(text: string): DevEnvironment | null {
+function parseDevEnvironment(text: string): DevEnvironment | null {
   let value: unknown
   try {
     value = JSON.parse(text)

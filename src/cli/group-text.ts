@@ -8,9 +8,9 @@ import type { Age, GroupReply } from './replies.ts'
 import { describeDuration } from './setting-kinds.ts'
 
 /** What state a group is in, worst first. */
-export type GroupState = 'degraded' | 'disabled' | 'rebalancing' | 'frozen' | 'stable'
+type GroupState = 'degraded' | 'disabled' | 'rebalancing' | 'frozen' | 'stable'
 
-export function groupState(group: GroupReply): GroupState {
+function groupState(group: GroupReply): GroupState {
   if (group.stale || group.halted > 0 || group.alarms.length > 0) return 'degraded'
   if (group.disabled !== null) return 'disabled'
   if (group.vacant > 0) return 'degraded'

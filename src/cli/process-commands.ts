@@ -64,7 +64,7 @@ function addDev(
     .option('--seed <number>', 'seed of kills, pauses and moves', parseCount(0))
     .addOption(new Option('--port <number>', 'port of its serve process (TENURE_HTTP_PORT)'))
   addSettingFlags(command, ['group', 'log']).action(
-    act((given) => dev(devOptions(given, loadConfiguration(given, context)))),
+    act((given) => dev(devOptions(given, loadConfiguration(given, context)), context.interrupted)),
   )
 }
 
@@ -97,7 +97,7 @@ function addServe(
     .action(
       act((given) => {
         const { config } = loadConfiguration(given, context)
-        if (config.groups.length > 0) return serve(config)
+        if (config.groups.length > 0) return serve(config, context.interrupted)
         throw usageError('serve needs a group: name it with --group or TENURE_GROUP')
       }),
     )
@@ -117,13 +117,13 @@ function addWorker(
     act((given, module) => {
       const { config, dev } = loadConfiguration(given, context)
       if (module === undefined) {
-        if (dev !== null) return worker(config, { script: null, dev })
+        if (dev !== null) return worker(config, { script: null, dev }, context.interrupted)
         throw usageError(
           'worker needs a module: `tenure worker ./worker.js`, or start `tenure dev` in this folder for its demo worker',
         )
       }
       const script = resolve(context.workingFolder, module)
-      if (existsSync(script)) return worker(config, { script, dev })
+      if (existsSync(script)) return worker(config, { script, dev }, context.interrupted)
       throw usageError(`there is no module ${script}: correct the path`)
     }),
   )

@@ -6,7 +6,7 @@ import type { DrainPolicy, GroupSettings } from '../core/group-config.ts'
 import type { SettingValue } from './setting-kinds.ts'
 
 /** Paths of PEM files; none at all asks for TLS with the system's authorities. */
-export type TlsFiles = {
+type TlsFiles = {
   readonly caFile?: string
   readonly certFile?: string
   readonly keyFile?: string
