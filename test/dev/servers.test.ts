@@ -49,12 +49,12 @@ test('a server stopped, killed, paused and restarted keeps its port and data', a
       { compare: [], success: [{ type: 'put', key: '/kept', value: 'yes' }], failure: [] },
       { timeoutMs: 500 },
     )
-  await eventually(async () => (await write()).ok, { timeoutMs: 3000, what: 'a write' })
+  await eventually(async () => (await write()).ok, { timeoutMs: 10_000, what: 'a write' })
   const before = etcd.pid()
   etcd.pause()
   assert.equal((await write()).ok, false)
   etcd.resume()
-  await eventually(async () => (await write()).ok, { timeoutMs: 3000, what: 'a write again' })
+  await eventually(async () => (await write()).ok, { timeoutMs: 10_000, what: 'a write again' })
 
   await etcd.kill()
   assert.equal(etcd.running(), false)
@@ -66,7 +66,7 @@ test('a server stopped, killed, paused and restarted keeps its port and data', a
       const page = await store.list({ prefix: '/kept', limit: 1 }, { timeoutMs: 500 })
       return page.ok && page.value.entries[0]?.value === 'yes'
     },
-    { timeoutMs: 3000, what: 'the data is there' },
+    { timeoutMs: 10_000, what: 'the data is there' },
   )
   const second = etcd.pid()
   await etcd.stop()

@@ -37,9 +37,9 @@ test('with the first endpoint refused, each kind of call fails once at most, as 
 
   const seen = record()
   two.watch('/two/', revision, seen.handler)
-  await eventually(() => seen.ends.length === 1, { timeoutMs: 3000, what: 'the watch ended' })
+  await eventually(() => seen.ends.length === 1, { timeoutMs: 10_000, what: 'the watch ended' })
   two.watch('/two/', revision, seen.handler)
-  await eventually(() => seen.calls.length === 1, { timeoutMs: 3000, what: 'the event' })
+  await eventually(() => seen.calls.length === 1, { timeoutMs: 10_000, what: 'the event' })
 })
 
 test('with the first endpoint a black hole, calls and watches end in time and move on', async (t) => {
@@ -56,7 +56,7 @@ test('with the first endpoint a black hole, calls and watches end in time and mo
   two.watch('/hole/', revision, seen.handler)
   await eventually(() => seen.ends.length === 1, { timeoutMs: 9000, what: 'the watch ended' })
   two.watch('/hole/', revision, seen.handler)
-  await eventually(() => seen.calls.length === 1, { timeoutMs: 3000, what: 'the event' })
+  await eventually(() => seen.calls.length === 1, { timeoutMs: 10_000, what: 'the event' })
 })
 
 test('many calls that fail at one endpoint together move on by one, not past the live one', async (t) => {
@@ -96,7 +96,7 @@ test('a reply that comes too late is an unknown outcome, and the call ended in t
   assert.equal(reply.ok === false && reply.reason, 'unknown-outcome')
   assert.ok(performance.now() - startedMs < 2000)
   await eventually(async () => (await read(store, '/late/other')) !== null, {
-    timeoutMs: 3000,
+    timeoutMs: 10_000,
     what: 'the write landed',
   })
 })
@@ -107,21 +107,21 @@ test('etcd killed and started again: failures are values meanwhile, and the same
   const first = await put(to, '/killed/a', '1')
   const seen = record()
   to.watch('/killed/', first, seen.handler)
-  await eventually(() => seen.calls.length === 1, { timeoutMs: 3000, what: 'the first event' })
+  await eventually(() => seen.calls.length === 1, { timeoutMs: 10_000, what: 'the first event' })
   await own.kill()
-  await eventually(() => seen.ends.length === 1, { timeoutMs: 3000, what: 'the watch ended' })
+  await eventually(() => seen.ends.length === 1, { timeoutMs: 10_000, what: 'the watch ended' })
   assert.equal(seen.ends[0]?.reason, 'broken')
   const down = await eventually(
     async () => {
       const reply = await write(to, '/killed/b')
       return !reply.ok && reply.reason === 'not-executed' && reply
     },
-    { timeoutMs: 3000, what: 'the store knows that nothing listens' },
+    { timeoutMs: 10_000, what: 'the store knows that nothing listens' },
   )
   assert.match(down.detail, /ECONNREFUSED/)
   await own.restart()
   await eventually(async () => (await write(to, '/killed/c')).ok, {
-    timeoutMs: 5000,
+    timeoutMs: 10_000,
     what: 'writes work again',
   })
   assert.equal(await read(to, '/killed/a'), '1')
@@ -141,7 +141,7 @@ test('name and password are used, survive a restart that forgets all tokens, and
 
   await own.restart()
   await eventually(async () => (await write(right, '/auth/c', 3000)).ok, {
-    timeoutMs: 5000,
+    timeoutMs: 10_000,
     what: 'writes work under a new token',
   })
   const seen = record()
@@ -155,7 +155,7 @@ test('name and password are used, survive a restart that forgets all tokens, and
       }
       return seen.calls.length > 0
     },
-    { timeoutMs: 5000, what: 'a watch works under a new token' },
+    { timeoutMs: 10_000, what: 'a watch works under a new token' },
   )
 })
 

@@ -13,7 +13,8 @@ import type {
 } from '../../src/ports/store.ts'
 import type { CleanUp } from '../support/servers.ts'
 
-export const TIMEOUT = { timeoutMs: 3000 }
+/** Ample, for a machine that runs much else. */
+export const TIMEOUT = { timeoutMs: 10_000 }
 
 export function openStore(
   cleanUp: CleanUp,
