@@ -63,7 +63,8 @@ export class RebalancerWriter {
     const { mirror, teller } = this.options
     const [first] = success
     if (first?.type !== 'put') return false
-    const { key, value, session = null } = first
+    const { key, value } = first
+    const session = first.session ?? null
     mirror.learn({ key, value, createRevision: 0, modRevision: revision, session }, teller)
     return mirror.state.modRevision(key) >= revision
   }
