@@ -46,7 +46,7 @@ export function handleUnknownRoute(request: FastifyRequest, reply: FastifyReply)
 }
 
 /** Notes each route's methods; `refuseOthers` then answers the methods that a known path lacks. */
-export function watchMethods(app: FastifyInstance): { refuseOthers(): void } {
+export function watchMethods(app: FastifyInstance): { refuseOthers(scope: FastifyInstance): void } {
   const methods = new Map<string, Set<string>>()
   let watching = true
   app.addHook('onRoute', ({ url, method }) => {
@@ -56,11 +56,11 @@ export function watchMethods(app: FastifyInstance): { refuseOthers(): void } {
     methods.set(url, known)
   })
   return {
-    refuseOthers() {
+    refuseOthers(scope) {
       watching = false
       for (const [url, known] of methods) {
         const allow = [...known].sort().join(', ')
-        app.route({
+        scope.route({
           url,
           method: METHODS.filter((method) => method === 'OPTIONS' || !known.has(method)),
           schema: { hide: true },

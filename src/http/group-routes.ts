@@ -8,7 +8,7 @@ import { pageOfPartitions } from './partition-page.ts'
 import { createProblem } from './problem.ts'
 import { FRESHNESS, groupSummary, memberView, partitionView } from './reply-schemas.ts'
 import { groupParams, memberParams, partitionParams, partitionsQuery } from './request-schemas.ts'
-import { findGroup, type RouteContext, readSchema, sendRead } from './route-context.ts'
+import { findGroup, type RouteContext, readRoute, sendRead } from './route-context.ts'
 import { refTo } from './schema-forms.ts'
 import { freshnessFields } from './version-headers.ts'
 
@@ -23,7 +23,7 @@ function addGroups(context: RouteContext): void {
   const listed = Type.Object({ groups: Type.Array(refTo(groupSummary)) })
   app.get(
     '/v1/groups',
-    { schema: readSchema({ operationId: 'listGroups', summary: 'All groups seen here.' }, listed) },
+    readRoute({ operationId: 'listGroups', summary: 'All groups seen here.' }, listed),
     (_request, reply) => {
       const summaries = groups.names().flatMap((name) => {
         const view = groups.find(name)?.view
@@ -36,12 +36,10 @@ function addGroups(context: RouteContext): void {
 
   app.get<{ Params: Static<typeof groupParams> }>(
     '/v1/groups/:group',
-    {
-      schema: readSchema(
-        { operationId: 'getGroup', summary: 'Counts and state of a group.', params: groupParams },
-        refTo(groupSummary),
-      ),
-    },
+    readRoute(
+      { operationId: 'getGroup', summary: 'Counts and state of a group.', params: groupParams },
+      refTo(groupSummary),
+    ),
     (request, reply) => {
       const { view } = findGroup(context, request.params.group)
       return sendRead(context, request, reply, view, (fields) => ({ ...view.summary(), ...fields }))
@@ -50,12 +48,10 @@ function addGroups(context: RouteContext): void {
 
   app.get<{ Params: Static<typeof groupParams> }>(
     '/v1/groups/:group/config',
-    {
-      schema: readSchema(
-        { operationId: 'getConfig', summary: 'Settings of a group.', params: groupParams },
-        Type.Object({ config: refTo(groupConfig), ...FRESHNESS }),
-      ),
-    },
+    readRoute(
+      { operationId: 'getConfig', summary: 'Settings of a group.', params: groupParams },
+      Type.Object({ config: refTo(groupConfig), ...FRESHNESS }),
+    ),
     (request, reply) => {
       const { view } = findGroup(context, request.params.group)
       return sendRead(context, request, reply, view, (fields) => ({
@@ -78,18 +74,16 @@ function addPartitions(context: RouteContext): void {
   })
   app.get<{ Params: Static<typeof groupParams>; Querystring: Static<typeof partitionsQuery> }>(
     '/v1/groups/:group/partitions',
-    {
-      schema: readSchema(
-        {
-          operationId: 'listPartitions',
-          summary: 'Partitions by number, a page at a time.',
-          description: 'Pages are read at the version that each carries, not at one for all.',
-          params: groupParams,
-          querystring: partitionsQuery,
-        },
-        page,
-      ),
-    },
+    readRoute(
+      {
+        operationId: 'listPartitions',
+        summary: 'Partitions by number, a page at a time.',
+        description: 'Pages are read at the version that each carries, not at one for all.',
+        params: groupParams,
+        querystring: partitionsQuery,
+      },
+      page,
+    ),
     (request, reply) => {
       const { view } = findGroup(context, request.params.group)
       return sendRead(context, request, reply, view, (fields) => ({
@@ -101,16 +95,14 @@ function addPartitions(context: RouteContext): void {
 
   app.get<{ Params: Static<typeof partitionParams> }>(
     '/v1/groups/:group/partitions/:partition',
-    {
-      schema: readSchema(
-        {
-          operationId: 'getPartition',
-          summary: 'One partition; a vacant one has owner null and says why.',
-          params: partitionParams,
-        },
-        Type.Object({ partition: refTo(partitionView), ...FRESHNESS }),
-      ),
-    },
+    readRoute(
+      {
+        operationId: 'getPartition',
+        summary: 'One partition; a vacant one has owner null and says why.',
+        params: partitionParams,
+      },
+      Type.Object({ partition: refTo(partitionView), ...FRESHNESS }),
+    ),
     (request, reply) => {
       const { view } = findGroup(context, request.params.group)
       const { partition } = request.params
@@ -127,12 +119,10 @@ function addMembers(context: RouteContext): void {
   const { app } = context
   app.get<{ Params: Static<typeof groupParams> }>(
     '/v1/groups/:group/members',
-    {
-      schema: readSchema(
-        { operationId: 'listMembers', summary: 'Members with a session.', params: groupParams },
-        Type.Object({ members: Type.Array(refTo(memberView)), ...FRESHNESS }),
-      ),
-    },
+    readRoute(
+      { operationId: 'listMembers', summary: 'Members with a session.', params: groupParams },
+      Type.Object({ members: Type.Array(refTo(memberView)), ...FRESHNESS }),
+    ),
     (request, reply) => {
       const { view } = findGroup(context, request.params.group)
       return sendRead(context, request, reply, view, (fields) => ({
@@ -144,12 +134,10 @@ function addMembers(context: RouteContext): void {
 
   app.get<{ Params: Static<typeof memberParams> }>(
     '/v1/groups/:group/members/:member',
-    {
-      schema: readSchema(
-        { operationId: 'getMember', summary: 'One member.', params: memberParams },
-        Type.Object({ member: refTo(memberView), ...FRESHNESS }),
-      ),
-    },
+    readRoute(
+      { operationId: 'getMember', summary: 'One member.', params: memberParams },
+      Type.Object({ member: refTo(memberView), ...FRESHNESS }),
+    ),
     (request, reply) => {
       const { group, member } = request.params
       const { view } = findGroup(context, group)

@@ -23,7 +23,7 @@ import { addEventRoutes } from './event-routes.ts'
 import { createEventStreams } from './event-stream.ts'
 import { addGroupRoutes } from './group-routes.ts'
 import { addHealthRoutes, type MetricsText, type Readiness } from './health-routes.ts'
-import { OPENAPI_BASE, schemaReference } from './openapi-base.ts'
+import { OPENAPI_OPTIONS } from './openapi-base.ts'
 import { addOperatorRoutes } from './operator-routes.ts'
 import { addOwnerRoute } from './owner-route.ts'
 import { addRebalanceRoutes } from './rebalance-routes.ts'
@@ -80,19 +80,26 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   const readiness = () =>
     closing === null ? options.readiness() : { ready: false, reason: 'this server is closing' }
 
-  await app.register(swagger, { openapi: OPENAPI_BASE, refResolver: schemaReference })
+  await app.register(swagger, OPENAPI_OPTIONS)
   const methods = watchMethods(app)
   const checkChange = createChangeCheck(options.access.bearerToken, () => isLoopback)
-  const context: RouteContext = { app, groups, clock, telemetry, checkChange }
+  const shared = { groups, clock, telemetry, checkChange }
   const streams = createEventStreams({ clock, heartbeatMs: options.heartbeatMs ?? 15_000 })
-  addGroupRoutes(context)
-  addOwnerRoute(context)
-  addRebalanceRoutes(context)
-  addOperatorRoutes(context)
-  addEventRoutes(context, streams)
-  addHealthRoutes(context, { metrics, readiness })
-  addDocument(app)
-  methods.refuseOthers()
+  // The hot path stands outside the scope whose hooks all other routes run through.
+  addOwnerRoute({ ...shared, app })
+  await app.register((scope, _options, done) => {
+    addRequestHooks(scope, clock, telemetry)
+    scope.setNotFoundHandler(handleUnknownRoute)
+    const context: RouteContext = { ...shared, app: scope }
+    addGroupRoutes(context)
+    addRebalanceRoutes(context)
+    addOperatorRoutes(context)
+    addEventRoutes(context, streams)
+    addHealthRoutes(context, { metrics, readiness })
+    addDocument(scope)
+    methods.refuseOthers(scope)
+    done()
+  })
 
   return {
     app,
@@ -111,7 +118,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
 }
 
 function createApp(options: HttpServerOptions): FastifyInstance {
-  const { clock, telemetry, logger } = options
+  const { clock, logger } = options
   const prefix = clock.wallMs().toString(36)
   let requests = 0
   const onError = createErrorHandler(logger)
@@ -128,10 +135,13 @@ function createApp(options: HttpServerOptions): FastifyInstance {
   })
   app.setValidatorCompiler(createValidatorCompiler())
   app.setErrorHandler(onError)
-  app.setNotFoundHandler(handleUnknownRoute)
   for (const schema of NAMED_SCHEMAS) app.addSchema(schema)
   acceptJsonOnly(app)
   app.decorateRequest('beganMs', 0)
+  return app
+}
+
+function addRequestHooks(app: FastifyInstance, clock: Clock, telemetry: Telemetry): void {
   app.addHook('onRequest', (request, reply, done) => {
     request.beganMs = clock.monotonicMs()
     reply.header('x-request-id', request.id)
@@ -147,7 +157,13 @@ function createApp(options: HttpServerOptions): FastifyInstance {
     })
     done(null, payload)
   })
-  return app
+  // Bodies are optional where every field is.
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (request.body === undefined && request.routeOptions.schema?.body !== undefined) {
+      request.body = {}
+    }
+    done()
+  })
 }
 
 /** An empty body is no body; text, which a foreign page may send without asking, is refused. */
@@ -157,13 +173,6 @@ function acceptJsonOnly(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') return done(null, undefined)
     return parse(request, body as string, done)
-  })
-  // Bodies are optional where every field is.
-  app.addHook('preValidation', (request, _reply, done) => {
-    if (request.body === undefined && request.routeOptions.schema?.body !== undefined) {
-      request.body = {}
-    }
-    done()
   })
 }
 

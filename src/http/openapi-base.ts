@@ -1,7 +1,19 @@
-/** What the OpenAPI document says beside the routes. */
+/**
+ * What the OpenAPI document says beside the routes. Headers are documented by a route's
+ * `config.documentedHeaders` and not by its schema, so that no request pays for checking them.
+ */
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { FastifySchema, RouteOptions } from 'fastify'
 
-export const OPENAPI_BASE: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    readonly documentedHeaders?: HeaderSchemas
+  }
+}
+
+export type HeaderSchemas = Readonly<Record<string, { readonly description: string }>>
+
+const OPENAPI_BASE: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
   openapi: '3.1.0',
   info: {
     title: 'Tenure',
@@ -21,11 +33,26 @@ export const OPENAPI_BASE: NonNullable<FastifyDynamicSwaggerOptions['openapi']> 
 }
 
 /** Components keep the names of their shapes. */
-export const schemaReference = {
+const schemaReference = {
   buildLocalReference: (
     json: { readonly $id?: unknown },
     _base: unknown,
     _part: string,
     index: number,
   ) => (typeof json.$id === 'string' ? json.$id : `shape-${index}`),
+}
+
+export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
+  openapi: OPENAPI_BASE,
+  refResolver: schemaReference,
+  transform: ({ schema, url, route }) => ({ schema: withHeaders(schema, route), url }),
+}
+
+function withHeaders(schema: FastifySchema, route: RouteOptions): FastifySchema {
+  const headers = Object.entries(route.config?.documentedHeaders ?? {})
+  if (headers.length === 0) return schema
+  const properties = Object.fromEntries(
+    headers.map(([name, header]) => [name, { type: 'string', ...header }]),
+  )
+  return { ...schema, headers: { type: 'object', properties } }
 }

@@ -20,8 +20,7 @@ import {
 import {
   askedBy,
   changedValue,
-  changeHook,
-  changeSchema,
+  changeRoute,
   findGroupToChange,
   NO_CONTENT,
   type RouteContext,
@@ -77,21 +76,18 @@ function addMark<Params extends { group: string }>(
 ): void {
   const { app } = context
   const described = { params: mark.params }
-  const onRequest = changeHook(context)
   app.put(
     mark.url,
-    {
-      onRequest,
-      schema: changeSchema(
-        {
-          ...described,
-          operationId: `set${mark.name}`,
-          summary: `Set: ${mark.summary}.`,
-          body: askedBody,
-        },
-        { 200: refTo(operatorMark) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        ...described,
+        operationId: `set${mark.name}`,
+        summary: `Set: ${mark.summary}.`,
+        body: askedBody,
+      },
+      { 200: refTo(operatorMark) },
+    ),
     async (request) => {
       const params = request.params as Params
       const { admin } = findGroupToChange(context, request, params.group)
@@ -101,13 +97,11 @@ function addMark<Params extends { group: string }>(
   )
   app.delete(
     mark.url,
-    {
-      onRequest,
-      schema: changeSchema(
-        { ...described, operationId: `clear${mark.name}`, summary: `Undo: ${mark.summary}.` },
-        { 204: NO_CONTENT },
-      ),
-    },
+    changeRoute(
+      context,
+      { ...described, operationId: `clear${mark.name}`, summary: `Undo: ${mark.summary}.` },
+      { 204: NO_CONTENT },
+    ),
     async (request, reply) => {
       const params = request.params as Params
       const { admin } = findGroupToChange(context, request, params.group)
@@ -120,18 +114,16 @@ function addMark<Params extends { group: string }>(
 function addConfig(context: RouteContext): void {
   context.app.patch<GroupParams & { Body: Static<typeof groupSettings> }>(
     '/v1/groups/:group/config',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'changeConfig',
-          summary: 'Change settings; partitions, leaseTtlMs and fenced stay as they are.',
-          params: groupParams,
-          body: groupSettings,
-        },
-        { 200: Type.Object({ config: refTo(groupConfig) }) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'changeConfig',
+        summary: 'Change settings; partitions, leaseTtlMs and fenced stay as they are.',
+        params: groupParams,
+        body: groupSettings,
+      },
+      { 200: Type.Object({ config: refTo(groupConfig) }) },
+    ),
     async (request) => {
       const { view, admin } = findGroupToChange(context, request, request.params.group)
       assertSameGroup(request.body, view.config())
@@ -146,18 +138,16 @@ function addFreeze(context: RouteContext): void {
   const { app } = context
   app.put<GroupParams & { Body: Static<typeof freezeBody> }>(
     '/v1/groups/:group/freeze',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'setFreeze',
-          summary: 'Set: no planned moves; elections and operators’ own moves go on.',
-          params: groupParams,
-          body: freezeBody,
-        },
-        { 200: refTo(operatorMark) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'setFreeze',
+        summary: 'Set: no planned moves; elections and operators’ own moves go on.',
+        params: groupParams,
+        body: freezeBody,
+      },
+      { 200: refTo(operatorMark) },
+    ),
     async (request) => {
       const { admin } = findGroupToChange(context, request, request.params.group)
       const by = { ...askedBy(request, request.body), untilMs: request.body.untilMs ?? null }
@@ -166,13 +156,11 @@ function addFreeze(context: RouteContext): void {
   )
   app.delete<GroupParams>(
     '/v1/groups/:group/freeze',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        { operationId: 'clearFreeze', summary: 'Undo: no planned moves.', params: groupParams },
-        { 204: NO_CONTENT },
-      ),
-    },
+    changeRoute(
+      context,
+      { operationId: 'clearFreeze', summary: 'Undo: no planned moves.', params: groupParams },
+      { 204: NO_CONTENT },
+    ),
     async (request, reply) => {
       const { admin } = findGroupToChange(context, request, request.params.group)
       changedValue(await admin.clearFreeze())
@@ -184,18 +172,16 @@ function addFreeze(context: RouteContext): void {
 function addEvict(context: RouteContext): void {
   context.app.post<{ Params: Static<typeof memberParams>; Body: AskedBody }>(
     '/v1/groups/:group/members/:member/evict',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'evictMember',
-          summary: 'End a member’s session without a drain: it loses all its partitions.',
-          params: memberParams,
-          body: askedBody,
-        },
-        { 202: refTo(operatorMark) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'evictMember',
+        summary: 'End a member’s session without a drain: it loses all its partitions.',
+        params: memberParams,
+        body: askedBody,
+      },
+      { 202: refTo(operatorMark) },
+    ),
     async (request, reply) => {
       const { group, member } = request.params
       const { admin } = findGroupToChange(context, request, group)
@@ -208,18 +194,16 @@ function addEvict(context: RouteContext): void {
 function addIncarnation(context: RouteContext): void {
   context.app.post<GroupParams & { Body: AskedBody }>(
     '/v1/groups/:group/incarnation/raise',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'raiseIncarnation',
-          summary: 'After a restore of the store: every partition is granted anew.',
-          params: groupParams,
-          body: askedBody,
-        },
-        { 200: Type.Object({ incarnation: Type.Integer() }) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'raiseIncarnation',
+        summary: 'After a restore of the store: every partition is granted anew.',
+        params: groupParams,
+        body: askedBody,
+      },
+      { 200: Type.Object({ incarnation: Type.Integer() }) },
+    ),
     async (request) => {
       const { admin } = findGroupToChange(context, request, request.params.group)
       const by = askedBy(request, request.body)

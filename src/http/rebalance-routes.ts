@@ -24,12 +24,11 @@ import {
 import {
   askedBy,
   changedValue,
-  changeHook,
-  changeSchema,
+  changeRoute,
   findGroup,
   findGroupToChange,
   type RouteContext,
-  readSchema,
+  readRoute,
   sendRead,
 } from './route-context.ts'
 import { refTo } from './schema-forms.ts'
@@ -41,7 +40,6 @@ type RebalanceParams = { Params: Static<typeof rebalanceParams> }
 const IDEMPOTENCY_KEY = /^"?([A-Za-z0-9_-]{1,64})"?$/
 const KEY_HEADER = {
   'idempotency-key': {
-    type: 'string',
     description: '1-64 letters, digits, "_" or "-": the same key twice makes one rebalance.',
   },
 }
@@ -57,12 +55,10 @@ function addReads(context: RouteContext): void {
   const { app } = context
   app.get<{ Params: Static<typeof groupParams> }>(
     '/v1/groups/:group/rebalances',
-    {
-      schema: readSchema(
-        { operationId: 'listRebalances', summary: 'Rebalances kept.', params: groupParams },
-        Type.Object({ rebalances: Type.Array(refTo(rebalanceRecord)), ...FRESHNESS }),
-      ),
-    },
+    readRoute(
+      { operationId: 'listRebalances', summary: 'Rebalances kept.', params: groupParams },
+      Type.Object({ rebalances: Type.Array(refTo(rebalanceRecord)), ...FRESHNESS }),
+    ),
     (request, reply) => {
       const { view } = findGroup(context, request.params.group)
       return sendRead(context, request, reply, view, (fields) => ({
@@ -74,12 +70,10 @@ function addReads(context: RouteContext): void {
 
   app.get<RebalanceParams>(
     '/v1/groups/:group/rebalances/:id',
-    {
-      schema: readSchema(
-        { operationId: 'getRebalance', summary: 'Progress of one.', params: rebalanceParams },
-        Type.Object({ rebalance: refTo(rebalanceRecord), ...FRESHNESS }),
-      ),
-    },
+    readRoute(
+      { operationId: 'getRebalance', summary: 'Progress of one.', params: rebalanceParams },
+      Type.Object({ rebalance: refTo(rebalanceRecord), ...FRESHNESS }),
+    ),
     (request, reply) => {
       const { group, id } = request.params
       const { view } = findGroup(context, group)
@@ -102,19 +96,17 @@ function addRequest(context: RouteContext): void {
     Body: Static<typeof rebalanceBody>
   }>(
     '/v1/groups/:group/rebalances',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'requestRebalance',
-          summary: 'Balance, move one partition or drain one member; or show what that would do.',
-          params: groupParams,
-          body: rebalanceBody,
-          headers: KEY_HEADER,
-        },
-        { 200: refTo(dryRunPlan), 202: refTo(rebalanceRecord) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'requestRebalance',
+        summary: 'Balance, move one partition or drain one member; or show what that would do.',
+        params: groupParams,
+        body: rebalanceBody,
+        headers: KEY_HEADER,
+      },
+      { 200: refTo(dryRunPlan), 202: refTo(rebalanceRecord) },
+    ),
     async (request, reply) => {
       const body = request.body
       const kind = coreKind(body.kind ?? { type: 'balance' })
@@ -134,19 +126,17 @@ function addShortForms(context: RouteContext): void {
   const { app } = context
   app.post<{ Params: Static<typeof partitionParams>; Body: Static<typeof moveBody> }>(
     '/v1/groups/:group/partitions/:partition/move',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'movePartition',
-          summary: 'Move one partition to a member.',
-          params: partitionParams,
-          body: moveBody,
-          headers: KEY_HEADER,
-        },
-        { 202: refTo(rebalanceRecord) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'movePartition',
+        summary: 'Move one partition to a member.',
+        params: partitionParams,
+        body: moveBody,
+        headers: KEY_HEADER,
+      },
+      { 202: refTo(rebalanceRecord) },
+    ),
     (request, reply) => {
       const { group, partition } = request.params
       const kind = coreKind({ type: 'move', partition, to: request.body.to })
@@ -156,19 +146,17 @@ function addShortForms(context: RouteContext): void {
 
   app.post<{ Params: Static<typeof memberParams>; Body: AskedBody }>(
     '/v1/groups/:group/members/:member/drain',
-    {
-      onRequest: changeHook(context),
-      schema: changeSchema(
-        {
-          operationId: 'drainMember',
-          summary: "Move all of a member's partitions elsewhere.",
-          params: memberParams,
-          body: askedBody,
-          headers: KEY_HEADER,
-        },
-        { 202: refTo(rebalanceRecord) },
-      ),
-    },
+    changeRoute(
+      context,
+      {
+        operationId: 'drainMember',
+        summary: "Move all of a member's partitions elsewhere.",
+        params: memberParams,
+        body: askedBody,
+        headers: KEY_HEADER,
+      },
+      { 202: refTo(rebalanceRecord) },
+    ),
     (request, reply) => {
       const { group, member } = request.params
       const kind = coreKind({ type: 'drain', member })
@@ -184,8 +172,9 @@ function addCancel(context: RouteContext): void {
     const { admin } = findGroupToChange(context, request, group)
     return accepted(reply, group, changedValue(await admin.cancelRebalance(id)))
   }
-  const schema = (operationId: string) =>
-    changeSchema(
+  const described = (operationId: string) =>
+    changeRoute(
+      context,
       {
         operationId,
         summary: 'Stop planning more moves of it; moves begun are undone or finished.',
@@ -195,12 +184,12 @@ function addCancel(context: RouteContext): void {
     )
   app.post<RebalanceParams>(
     '/v1/groups/:group/rebalances/:id/cancel',
-    { onRequest: changeHook(context), schema: schema('cancelRebalance') },
+    described('cancelRebalance'),
     cancel,
   )
   app.delete<RebalanceParams>(
     '/v1/groups/:group/rebalances/:id',
-    { onRequest: changeHook(context), schema: schema('deleteRebalance') },
+    described('deleteRebalance'),
     cancel,
   )
 }

@@ -14,6 +14,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { By, Change, GroupAdmin, Groups, GroupView } from '../ports/group-access.ts'
 import type { Telemetry } from '../ports/telemetry.ts'
 import type { ChangeCheck } from './access.ts'
+import type { HeaderSchemas } from './openapi-base.ts'
 import { createProblem, problemOfRefusal } from './problem.ts'
 import { problem } from './reply-schemas.ts'
 import { noQuery } from './request-schemas.ts'
@@ -83,8 +84,7 @@ export function askedBy(
   return { by: body.by ?? `http ${request.ip}`, why: body.reason ?? '' }
 }
 
-/** The hook that stands before each changing route, ahead of reading its body. */
-export function changeHook(context: RouteContext): onRequestHookHandler {
+function changeHook(context: RouteContext): onRequestHookHandler {
   return (request, _reply, done) => {
     const refusal = context.checkChange({
       authorization: request.headers.authorization,
@@ -109,17 +109,13 @@ const PROBLEM = {
   content: { 'application/problem+json': { schema: refTo(problem) } },
 }
 const EMPTY = (description: string) => ({ type: 'null', description })
-const OPTIONAL_TEXT = { type: 'string' } as const
 
-export function readSchema(route: Documented, ok: TSchema): FastifySchema {
-  return {
+/** The options of a reading route. */
+export function readRoute(route: Documented, ok: TSchema) {
+  const schema: FastifySchema = {
     querystring: noQuery,
     ...route,
     tags: ['reads'],
-    headers: {
-      type: 'object',
-      properties: { 'if-none-match': { ...OPTIONAL_TEXT, description: 'ETag known already.' } },
-    },
     response: {
       200: ok,
       304: EMPTY('The map is still at the version named.'),
@@ -127,34 +123,37 @@ export function readSchema(route: Documented, ok: TSchema): FastifySchema {
       404: PROBLEM,
     },
   }
+  const documentedHeaders: HeaderSchemas = {
+    'if-none-match': { description: 'ETag known already.' },
+  }
+  return { schema, config: { documentedHeaders } }
 }
 
-export function changeSchema(
-  route: Documented & { readonly body?: TSchema; readonly headers?: object },
+/** The options of a changing route: the check of who asks comes before anything is read. */
+export function changeRoute(
+  context: RouteContext,
+  route: Documented & { readonly body?: TSchema; readonly headers?: HeaderSchemas },
   replies: Replies,
-): FastifySchema {
+) {
   const { headers, ...rest } = route
-  return {
+  const schema: FastifySchema = {
     querystring: noQuery,
     ...rest,
     tags: ['changes'],
     security: [{ bearer: [] }],
-    headers: {
-      type: 'object',
-      properties: {
-        'if-match': {
-          ...OPTIONAL_TEXT,
-          description: 'ETag that the decision was made on; compared with the map of this process.',
-        },
-        ...headers,
-      },
-    },
     response: {
       ...replies,
       ...{ 400: PROBLEM, 401: PROBLEM, 403: PROBLEM, 404: PROBLEM },
       ...{ 409: PROBLEM, 412: PROBLEM, 503: PROBLEM },
     },
   }
+  const documentedHeaders: HeaderSchemas = {
+    'if-match': {
+      description: 'ETag that the decision was made on; compared with the map of this process.',
+    },
+    ...headers,
+  }
+  return { onRequest: changeHook(context), schema, config: { documentedHeaders } }
 }
 
 /** 204: done, nothing to say. */
