@@ -11,6 +11,10 @@ import { runCli } from './cli/run-cli.ts'
 import { createSystemClock } from './host/system-clock.ts'
 
 const implementations: CommandImplementations = {
+  serve: async (config, stop) => (await import('./composition/serve.ts')).runServe(config, stop),
+  worker: async (config, start, stop) =>
+    (await import('./composition/worker-command.ts')).runWorker(config, start, stop),
+  dev: async (options, stop) => (await import('./dev/dev.ts')).runDev(options, stop),
   openStore: async (config) => {
     const { createEtcdStore } = await import('./etcd/etcd-store.ts')
     return createEtcdStore(config.etcd)

@@ -39,6 +39,11 @@ export type MirrorOptions = {
   readonly telemetry: Telemetry
   /** Between checks; jittered by a fifth. Default 15 s. */
   readonly resyncMs?: number
+  /**
+   * Between pulses, each one commit without a revision: with the watch open, an answer means that the
+   * state is current. Default: none; whoever answers questions about the map's age sets it.
+   */
+  readonly pulseMs?: number
 }
 
 const PAGE_KEYS = 5000
@@ -55,6 +60,8 @@ export class Mirror {
   private watch: Watch | null = null
   private checkTimer: Timer | null = null
   private retryTimer: Timer | null = null
+  private pulseTimer: Timer | null = null
+  private reachable = true
   private retryMs = RETRY_FIRST_MS
   /** The last check's difference, to see whether it stands. */
   private difference: { readonly revision: number; readonly seen: string } | null = null
@@ -67,6 +74,7 @@ export class Mirror {
     this.options = options
     this.state = new GroupState(options.keys)
     void this.list('start')
+    this.schedulePulse()
   }
 
   /** Resolves after the first complete list. */
@@ -90,6 +98,7 @@ export class Mirror {
     this.watch?.close()
     this.checkTimer?.cancel()
     this.retryTimer?.cancel()
+    this.pulseTimer?.cancel()
     this.listed.reject(new Error('mirror closed'))
   }
 
@@ -160,6 +169,7 @@ export class Mirror {
     if (last === undefined || this.closed) return
     const revision = last.type === 'put' ? last.entry.modRevision : last.modRevision
     const change = this.state.apply(events, revision)
+    this.confirmCurrent()
     this.retryMs = RETRY_FIRST_MS
     this.emit(change)
   }
@@ -220,6 +230,26 @@ export class Mirror {
     if (this.watch === null) this.openWatch()
     if (this.difference === null) this.confirmCurrent()
     this.scheduleCheck()
+  }
+
+  private schedulePulse(): void {
+    const { clock, pulseMs } = this.options
+    if (pulseMs === undefined || this.closed) return
+    this.pulseTimer = clock.schedule(pulseMs, () => void this.pulse(pulseMs))
+  }
+
+  private async pulse(timeoutMs: number): Promise<void> {
+    const { store, keys, telemetry } = this.options
+    const success = [{ type: 'delete', key: keys.never }] as const
+    const reply = await store.transact({ compare: [], success, failure: [] }, { timeoutMs })
+    if (this.closed) return
+    if (reply.ok && this.watch !== null) this.confirmCurrent()
+    if (reply.ok !== this.reachable) {
+      this.reachable = reply.ok
+      const detail = reply.ok ? '' : reply.detail
+      telemetry.record({ type: 'store-reachable', reachable: reply.ok, detail })
+    }
+    this.schedulePulse()
   }
 
   /** A lower revision once may be a confused answer; twice, the store's history was replaced. */

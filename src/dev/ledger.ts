@@ -1,0 +1,94 @@
+/**
+ * The ledger process of the demo: an HTTP service that applies orders, fenced by token. It appends each
+ * seal and each effect, with the times at which it began and ended, to its log: the evidence that the
+ * report is computed from. A restarted ledger reads its log first, so its fences never fall.
+ *
+ *   POST /seal   { token }                        → 200 { checkpoint } | 409 { highest }
+ *   POST /apply  { token, order, key, sequence }  → 200 { outcome } | 409 { highest }
+ *   GET  /state                                   → { applied }
+ */
+import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import fastify from 'fastify'
+import { LedgerBook, type LedgerToken } from './ledger-book.ts'
+import { machineMs } from './machine-time.ts'
+
+export type LedgerLine =
+  | { readonly type: 'sealed'; readonly token: LedgerToken; readonly atMs: number }
+  | {
+      readonly type: 'effect'
+      readonly token: LedgerToken
+      readonly order: string
+      readonly key: string
+      readonly sequence: number
+      readonly beginMs: number
+      readonly endMs: number
+      readonly outcome: 'applied' | 'already' | 'refused'
+    }
+
+export type LedgerOptions = {
+  readonly port: number
+  readonly logFile: string
+  /** How long an effect takes: 5 .. this, by sequence. */
+  readonly effectMaxMs: number
+}
+
+type ApplyBody = {
+  readonly token: LedgerToken
+  readonly order: string
+  readonly key: string
+  readonly sequence: number
+}
+
+/** Serves until the process ends. */
+export async function runLedger(options: LedgerOptions): Promise<void> {
+  const book = readLedgerLog(options.logFile)
+  const log = openSync(options.logFile, 'a')
+  const append = (line: LedgerLine) => writeSync(log, `${JSON.stringify(line)}\n`)
+  const server = fastify()
+  server.post<{ Body: { token: LedgerToken } }>('/seal', async (request, reply) => {
+    const { token } = request.body
+    const outcome = book.seal(token)
+    if (!outcome.ok) return reply.code(409).send({ highest: outcome.highest })
+    append({ type: 'sealed', token, atMs: machineMs() })
+    return { checkpoint: outcome.checkpoint }
+  })
+  server.post<{ Body: ApplyBody }>('/apply', async (request, reply) => {
+    const { token, order, key, sequence } = request.body
+    const beginMs = machineMs()
+    if (!book.refuses(token)) await delay(5 + (sequence % Math.max(1, options.effectMaxMs - 5)))
+    const result = book.apply(token, sequence)
+    const { outcome } = result
+    append({ type: 'effect', token, order, key, sequence, beginMs, endMs: machineMs(), outcome })
+    if (result.outcome === 'refused') return reply.code(409).send({ highest: result.highest })
+    return { outcome }
+  })
+  server.get('/state', async () => ({ applied: book.applied }))
+  await server.listen({ host: '127.0.0.1', port: options.port })
+  process.once('SIGTERM', () => {
+    void server.close().then(() => closeSync(log))
+  })
+}
+
+/** What a log says was sealed and applied. A torn last line, as a crash leaves it, is passed over. */
+export function readLedgerLog(logFile: string): LedgerBook {
+  const book = new LedgerBook()
+  for (const line of readLedgerLines(logFile)) {
+    if (line.type === 'sealed') book.seal(line.token)
+    else if (line.outcome === 'applied') book.apply(line.token, line.sequence)
+  }
+  return book
+}
+
+export function readLedgerLines(logFile: string): readonly LedgerLine[] {
+  if (!existsSync(logFile)) return []
+  return readFileSync(logFile, 'utf8')
+    .split('\n')
+    .flatMap((text): LedgerLine[] => {
+      try {
+        return text === '' ? [] : [JSON.parse(text) as LedgerLine]
+      } catch {
+        return []
+      }
+    })
+}

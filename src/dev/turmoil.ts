@@ -1,0 +1,144 @@
+/**
+ * Trouble for the demo under load: moves all the time, workers killed and paused beyond their TTL. What
+ * is done, and when, is logged here; the report counts from this log.
+ *
+ * Kills and pauses come in a cycle of 20 s, one worker at a time but for the end of a pause, so that
+ * somebody lives at every moment. Which worker and which partition is drawn from the seed.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { machineMs } from './machine-time.ts'
+import type { TurmoilLine } from './report.ts'
+import type { ServerProcess } from './servers-process.ts'
+
+export type TurmoilOptions = {
+  readonly workers: ReadonlyMap<string, ServerProcess>
+  readonly partitions: number
+  readonly seed: number
+  readonly ttlMs: number
+  /** `serve`'s URL of the group. */
+  readonly groupUrl: string
+  readonly signal: AbortSignal
+  /** Tells a person what is being done. */
+  readonly say: (line: string) => void
+}
+
+const CYCLE_MS = 20_000
+const MOVE_EVERY_MS = 250
+const MOVES_AT_ONCE = 3
+const RESTART_AFTER_MS = 800
+
+/** At this moment of a cycle: what is done. */
+const CYCLE = [
+  { atMs: 2500, type: 'kill' },
+  { atMs: 5500, type: 'pause' },
+  { atMs: 11_000, type: 'kill' },
+  { atMs: 13_500, type: 'pause' },
+] as const
+
+/** Makes trouble until the signal; resolves when every worker runs again. */
+export async function makeTurmoil(options: TurmoilOptions): Promise<readonly TurmoilLine[]> {
+  const log: TurmoilLine[] = []
+  const random = seededFraction(options.seed)
+  const away = new Set<string>()
+  await Promise.all([moveAround(options, random, away), breakWorkers(options, random, away, log)])
+  return log
+}
+
+async function breakWorkers(
+  options: TurmoilOptions,
+  random: () => number,
+  away: Set<string>,
+  log: TurmoilLine[],
+): Promise<void> {
+  const { signal, workers } = options
+  const startMs = machineMs()
+  const underWay: Promise<void>[] = []
+  for (let cycle = 0; !signal.aborted; cycle += 1) {
+    for (const step of CYCLE) {
+      const waitMs = startMs + cycle * CYCLE_MS + step.atMs - machineMs()
+      await pause(waitMs, signal)
+      if (signal.aborted) break
+      const present = [...workers.keys()].filter((name) => !away.has(name))
+      const name = present[Math.floor(random() * present.length)]
+      const worker = name === undefined ? undefined : workers.get(name)
+      if (name === undefined || worker === undefined || present.length < 2) continue
+      away.add(name)
+      const broken = step.type === 'kill' ? killOne : pauseOne
+      underWay.push(broken(name, worker, options, log).finally(() => away.delete(name)))
+    }
+    await pause(startMs + (cycle + 1) * CYCLE_MS - machineMs(), signal)
+  }
+  await Promise.all(underWay)
+}
+
+async function killOne(
+  name: string,
+  worker: ServerProcess,
+  options: TurmoilOptions,
+  log: TurmoilLine[],
+): Promise<void> {
+  options.say(`kill   ${name}`)
+  log.push({ type: 'kill', member: name, atMs: machineMs() })
+  await worker.kill()
+  await delay(RESTART_AFTER_MS)
+  await worker.restart()
+  options.say(`start  ${name} again`)
+}
+
+async function pauseOne(
+  name: string,
+  worker: ServerProcess,
+  options: TurmoilOptions,
+  log: TurmoilLine[],
+): Promise<void> {
+  const atMs = machineMs()
+  options.say(`pause  ${name} beyond its TTL`)
+  worker.pause()
+  await delay(options.ttlMs + 1500)
+  worker.resume()
+  const forMs = machineMs() - atMs
+  log.push({ type: 'pause', member: name, atMs, forMs, beyondTtl: forMs > options.ttlMs })
+  options.say(`resume ${name}: its late writes meet the fence`)
+}
+
+async function moveAround(
+  options: TurmoilOptions,
+  random: () => number,
+  away: ReadonlySet<string>,
+): Promise<void> {
+  const { workers, partitions, groupUrl, signal } = options
+  while (!signal.aborted) {
+    const targets = [...workers.keys()].filter((name) => !away.has(name))
+    const moves = Array.from({ length: MOVES_AT_ONCE }, () => {
+      const partition = Math.floor(random() * partitions)
+      const to = targets[Math.floor(random() * targets.length)]
+      return fetch(`${groupUrl}/partitions/${partition}/move`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ to, reason: 'demo' }),
+        // A refusal (the owner already, a member away) is part of the game.
+      }).then(
+        (reply) => reply.arrayBuffer(),
+        () => undefined,
+      )
+    })
+    await Promise.all(moves)
+    await pause(MOVE_EVERY_MS, signal)
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms <= 0) return
+  await delay(ms, undefined, { signal }).catch(() => {})
+}
+
+/** A small generator (mulberry32) so that a seed names a run. */
+function seededFraction(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
