@@ -214,7 +214,7 @@ export class ConnectedStore implements MemoryStore {
     const lateMs =
       fault === 'execute-late' ? timeoutMs + random.fraction() * this.faults.lateMsMax : 0
     const reply: Answer<T> = (answer) => {
-      if (fault === 'lose-reply' || this.#link.cut.replies) return
+      if (fault === 'lose-reply') return
       this.#link.clock.schedule(drawDelayMs(random, this.faults.replyDelay), () => {
         if (!this.#link.cut.replies) settle(answer)
       })

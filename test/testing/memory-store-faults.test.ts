@@ -61,6 +61,17 @@ test('a disconnect ends calls under way as unknown, refuses new ones, and heals'
   assert.equal(outcome(await put('again=1')), 'ok')
 })
 
+test('a request on its way to a server that restarts is never executed', async () => {
+  const { clock, etcd, store, truth } = createEtcdWorld()
+  store.faults.requestDelay = { minMs: 50, maxMs: 50 }
+  const underWay = transactPut(store, 'sent=1')
+  await clock.advance(10)
+  etcd.restart()
+  assert.equal(outcome(await clock.run(underWay)), 'unknown-outcome')
+  await clock.advance(10_000)
+  assert.deepEqual(truth(), [])
+})
+
 test('a cut in one direction loses requests, in the other replies, and only of this client', async () => {
   const { store, put, write, truth } = createEtcdWorld()
   store.cutOff({ requests: true, replies: false })

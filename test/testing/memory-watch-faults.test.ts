@@ -106,6 +106,20 @@ test('compaction ends a watch that needs older history and leaves the others', a
   )
 })
 
+test('compaction frees old versions and deleted keys, the last trace of them included', async () => {
+  const { clock, etcd, store, write } = createEtcdWorld()
+  const bytes = async () => {
+    const reply = await clock.run(store.status({ timeoutMs: 100 }))
+    return reply.ok ? reply.value.databaseBytes : Number.NaN
+  }
+  await write('kept=1')
+  const before = await bytes()
+  await write('kept=2', 'gone=1', 'gone=2', '-gone')
+  assert.ok((await bytes()) > before)
+  etcd.compact()
+  assert.equal(await bytes(), before)
+})
+
 test('a restore rewinds keys and leases, breaks watches, and repeats revisions', async () => {
   const { clock, etcd, store, write, truth, lease } = createEtcdWorld()
   const session = await lease(5_000)
