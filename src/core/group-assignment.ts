@@ -15,6 +15,8 @@ export type AssignmentOptions = {
   readonly leaving?: ReadonlySet<MemberName>
   /** Vacant partitions that somebody was already chosen for; they count as held. */
   readonly chosen?: ReadonlyMap<PartitionId, MemberName>
+  /** Partitions that their owner is giving up to nobody in particular: as vacant, without a claim to them. */
+  readonly given?: ReadonlySet<PartitionId>
 }
 
 export function assignGroup(
@@ -27,9 +29,10 @@ export function assignGroup(
   const lastOwners: (MemberName | null)[] = new Array(state.partitions)
   const excluded = new Set<PartitionId>()
   for (let partition = 0; partition < state.partitions; partition += 1) {
-    const holder = holderOf(state, partition)
+    const isGiven = options.given?.has(partition) === true
+    const holder = isGiven ? null : holderOf(state, partition)
     owners[partition] = holder ?? options.chosen?.get(partition) ?? null
-    lastOwners[partition] = holder === null ? lastOwnerOf(state, partition) : null
+    lastOwners[partition] = holder === null && !isGiven ? lastOwnerOf(state, partition) : null
     if (!mayHaveOwner(state, partition)) excluded.add(partition)
   }
   const keeping = new Set<MemberName>()

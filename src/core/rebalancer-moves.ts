@@ -52,7 +52,7 @@ export function followUnseen(draft: RebalancerDraft): void {
   }
 }
 
-/** A new `to` for each move whose target cannot receive: the assignor's, as if it were vacant. */
+/** A new `to` for each move whose target cannot receive: the assignor's, as if nobody held it. */
 export function retargetMoves(draft: RebalancerDraft): void {
   const orphans = [...underWay(draft)].filter(([partition, move]) => {
     if (move.to !== null && draft.canReceive(move.to)) return false
@@ -60,7 +60,10 @@ export function retargetMoves(draft: RebalancerDraft): void {
     return !move.starved && !isCancelling(draft, move)
   })
   if (orphans.length === 0) return
-  const { targets } = assignGroup(draft.group, draft.view.orderOf, { leaving: draft.draining() })
+  const { targets } = assignGroup(draft.group, draft.view.orderOf, {
+    leaving: draft.draining(),
+    given: new Set(orphans.map(([partition]) => partition)),
+  })
   for (const [partition, move] of orphans) {
     const target = draft.mayHaveOwner(partition) ? (targets[partition] ?? null) : null
     if (target !== null && draft.canReceive(target)) rewriteTarget(draft, partition, move, target)
