@@ -22,7 +22,16 @@ export type Act = (
   action: (command: Command, ...words: (string | undefined)[]) => Promise<number>,
 ) => (...all: unknown[]) => Promise<void>
 
-const ALL = ['scope', 'access', 'connection', 'member', 'listener', 'log', 'group'] as const
+const ALL = [
+  'scope',
+  'access',
+  'connection',
+  'member',
+  'listener',
+  'health',
+  'log',
+  'group',
+] as const
 
 export function addProcessCommands(
   program: Command,
@@ -113,7 +122,7 @@ function addWorker(
     .command('worker')
     .argument('[module]', 'JavaScript module whose default or `worker` export is the options')
     .description('run a worker: your module, or the demo beside a running `tenure dev`')
-  addSettingFlags(command, ['scope', 'connection', 'member', 'log', 'group']).action(
+  addSettingFlags(command, ['scope', 'connection', 'member', 'health', 'log', 'group']).action(
     act((given, module) => {
       const { config, dev } = loadConfiguration(given, context)
       if (module === undefined) {

@@ -12,6 +12,8 @@ export type SettingSection =
   | 'member'
   /** The listener of `serve`. */
   | 'listener'
+  /** The small listener of a worker, for health checks and metrics. */
+  | 'health'
   /** Which groups it is about: every command. */
   | 'scope'
   /** Settings of a new group. */

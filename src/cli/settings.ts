@@ -144,6 +144,19 @@ const LISTENER: readonly Setting[] = [
   }),
 ]
 
+const HEALTH: readonly Setting[] = [
+  setting('health', 'health.host', 'address that `worker` answers health checks on', {
+    flag: '--health-host <address>',
+    byDefault: '127.0.0.1',
+  }),
+  setting(
+    'health',
+    'health.port',
+    'port for that: /livez, /readyz, /metrics; 0: any free one; unset: no listener',
+    { flag: '--health-port <number>', kind: PORT },
+  ),
+]
+
 const LOG: readonly Setting[] = [
   setting('log', 'log.level', 'least severe log line that is written', {
     flag: '--log-level <level>',
@@ -217,6 +230,7 @@ export const SETTINGS: readonly Setting[] = [
   ...CONNECTION,
   ...MEMBER,
   ...LISTENER,
+  ...HEALTH,
   ...LOG,
   ...GROUP,
 ]

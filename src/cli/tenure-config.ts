@@ -44,6 +44,8 @@ export type TenureConfig = {
     readonly zone?: string
   }
   readonly http: { readonly host: string; readonly port: number; readonly token: string | null }
+  /** A worker's listener; port null: none. */
+  readonly health: { readonly host: string; readonly port: number | null }
   readonly log: {
     readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
     readonly format: 'auto' | 'json' | 'pretty'
@@ -80,6 +82,10 @@ export function buildTenureConfig(values: SettingValues): TenureConfig {
       host: text(values, 'http.host') ?? '',
       port: number(values, 'http.port') ?? 0,
       token: text(values, 'http.token'),
+    },
+    health: {
+      host: text(values, 'health.host') ?? '',
+      port: number(values, 'health.port') ?? null,
     },
     log: {
       level: (text(values, 'log.level') ?? 'info') as TenureConfig['log']['level'],

@@ -15,7 +15,7 @@ export type MetricsText = {
 }
 
 export function addHealthRoutes(
-  context: RouteContext,
+  context: Pick<RouteContext, 'app'>,
   options: { readonly metrics: MetricsText; readonly readiness: () => Readiness },
 ): void {
   const { app } = context
