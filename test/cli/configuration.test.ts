@@ -59,6 +59,7 @@ test('configuration, nothing set, has the defaults and no group settings', () =>
     keyPrefix: DEFAULT_KEY_PREFIX,
     worker: {},
     http: { host: '127.0.0.1', port: 7300, token: null },
+    health: { host: '127.0.0.1', port: null },
     log: { level: 'info', format: 'auto' },
     settings: {},
   })
