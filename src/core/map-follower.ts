@@ -71,9 +71,11 @@ export function stepFollower(
 function onConnected(state: FollowerState, nowMs: number): FollowerStep {
   if (state.phase.status !== 'offline') return step(state)
   const { version } = state
+  // What failed over the connection before says nothing about this one.
+  const fresh = { ...state, attempt: 0 }
   return version.incarnation === 0
-    ? step(wait(state, 'start', null, nowMs))
-    : step(wait(state, 'reconnected', version.revision, nowMs))
+    ? step(wait(fresh, 'start', null, nowMs))
+    : step(wait(fresh, 'reconnected', version.revision, nowMs))
 }
 
 function onDelta(before: FollowerState, event: DeltaEvent, nowMs: number): FollowerStep {

@@ -12,6 +12,7 @@ import type { MapVersion } from './map-version.ts'
 import type { MapEntry } from './ownership-map.ts'
 import { OwnershipMap } from './ownership-map.ts'
 import type { Owner } from './partition-record.ts'
+import type { ServedGrant, ServingMessage } from './serving-wire.ts'
 
 export type MapDelta = {
   /** Unique per life of a publishing process. */
@@ -73,6 +74,18 @@ export function mergeSnapshot(map: OwnershipMap, snapshot: MapSnapshot): MapChan
   }
   map.members.sweep(map.completeTo)
   return { partitions, members }
+}
+
+/** Notes what a member said; the partitions of which the map's answer may have changed. */
+export function mergeServing(map: OwnershipMap, said: ServingMessage): readonly PartitionId[] {
+  const changed: PartitionId[] = []
+  const mark = (grant: ServedGrant, serving: boolean) => {
+    const { partition, incarnation, generation } = grant
+    if (map.markServing(partition, incarnation, generation, serving)) changed.push(partition)
+  }
+  for (const grant of said.serving) mark(grant, true)
+  for (const grant of said.stopped) mark(grant, false)
+  return changed
 }
 
 export function takeSnapshot(map: OwnershipMap, publisher: string): MapSnapshot {

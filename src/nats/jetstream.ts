@@ -4,7 +4,7 @@
  *
  * Not promised: what the stream's limits removed. `firstSequence` in `streamState` shows that.
  */
-import type { JetStreamManager, NatsConnection, StreamConfig } from 'nats'
+import type { JetStreamManager, StreamConfig } from 'nats'
 import { NatsError, nanos, RetentionPolicy, StorageType } from 'nats'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { ReadOptions, StreamMessage } from './jetstream-reader.ts'
@@ -50,7 +50,10 @@ export interface JetStream {
   ensureStream(settings: StreamSettings): Promise<void>
   /** @throws TenureError `broadcast-unreachable`, or `conflict` when there is no such stream. */
   streamState(stream: string): Promise<StreamState>
-  /** Publishes and waits for the stream's acknowledgement. Never rejects. */
+  /**
+   * Publishes and waits for the stream's acknowledgement, and for a connection first where there is
+   * none; both within `timeoutMs` (default 2000). Never rejects.
+   */
   publish(
     subject: string,
     data: Uint8Array,
@@ -88,21 +91,27 @@ export function jetStreamOver(link: NatsLink): JetStream {
         }
       }),
     publish: (subject, data, { messageId, timeoutMs = PUBLISH_TIMEOUT_MS }) =>
-      publish(link.connection(), subject, data, messageId, timeoutMs),
+      publish(link, subject, data, messageId, timeoutMs),
     read: (options) => readInOrder(link, options),
   }
 }
 
 async function publish(
-  connection: NatsConnection | null,
+  link: NatsLink,
   subject: string,
   data: Uint8Array,
   messageId: string,
   timeoutMs: number,
 ): Promise<PublishOutcome> {
-  if (connection === null) return { ok: false, reason: 'not-sent', detail: 'not connected' }
+  const dueMs = performance.now() + timeoutMs
+  if (link.connection() === null) await link.waitConnected(timeoutMs)
+  const connection = link.connection()
+  const leftMs = Math.ceil(dueMs - performance.now())
+  if (connection === null || leftMs < 1) {
+    return { ok: false, reason: 'not-sent', detail: link.lastError() ?? 'not connected' }
+  }
   try {
-    const stream = connection.jetstream({ timeout: timeoutMs })
+    const stream = connection.jetstream({ timeout: leftMs })
     const { seq, duplicate } = await stream.publish(subject, data, { msgID: messageId })
     return { ok: true, sequence: seq, duplicate }
   } catch (error: unknown) {

@@ -15,7 +15,7 @@
 import type { GroupChange, GroupState } from '../core/group-state.ts'
 import type { GroupName, PartitionId } from '../core/ids.ts'
 import type { GoneMember, MapMember } from '../core/map-members.ts'
-import { takeSnapshot } from '../core/map-merge.ts'
+import { mergeServing, takeSnapshot } from '../core/map-merge.ts'
 import { entryOfRecord, fillMap, memberOfState } from '../core/map-of-state.ts'
 import { encodeDigest, encodeSnapshot, MAP_QUEUE, mapSubjects } from '../core/map-wire.ts'
 import type { MapEntry } from '../core/ownership-map.ts'
@@ -48,8 +48,8 @@ export interface MapPublisher {
 }
 
 const DIGEST_INTERVAL_MS = 1000
-/** Hints alone renew the kept snapshot no more often than this. */
-const HINTS_RENEW_MS = 1000
+/** Hints alone renew the kept snapshot no sooner than this per partition: a second for 100,000. */
+const HINTS_RENEW_MS_PER_PARTITION = 0.01
 
 export function createMapPublisher(options: MapPublisherOptions): MapPublisher {
   const publisher = new Publisher(options)
@@ -274,7 +274,7 @@ class Publisher implements MapPublisher {
       kept.incarnation === map.incarnation &&
       kept.revision === map.completeTo &&
       kept.hash === hash &&
-      (kept.hints === hints || nowMs - kept.atMs < HINTS_RENEW_MS)
+      (kept.hints === hints || nowMs - kept.atMs < map.partitions * HINTS_RENEW_MS_PER_PARTITION)
     if (isCurrent) return kept.data
     const data = deflateFrame(encodeSnapshot(takeSnapshot(map, this.options.publisherId)))
     const { incarnation, revision } = map.version
@@ -286,12 +286,7 @@ class Publisher implements MapPublisher {
     const text = decodeFrame(message.data)
     const said = text === null ? null : decodeServing(text)
     const map = this.current
-    if (said === null || map === null) return
-    for (const serving of [true, false]) {
-      for (const { partition, incarnation, generation } of serving ? said.serving : said.stopped) {
-        if (map.markServing(partition, incarnation, generation, serving)) this.hints += 1
-      }
-    }
+    if (said !== null && map !== null) this.hints += mergeServing(map, said).length
   }
 
   private ageMs(): number {

@@ -1,9 +1,9 @@
 /** What an observer is given, tells and counts (runtime/observer.ts). */
 import type { GroupName, PartitionId } from '../core/ids.ts'
-import type { MapMember } from '../core/map-members.ts'
 import type { MapChange } from '../core/map-merge.ts'
 import type { MapVersion } from '../core/map-version.ts'
 import type { MapPartitionView, OwnerView } from '../core/ownership-map.ts'
+import type { Owner } from '../core/partition-record.ts'
 import type { Broadcast } from '../ports/broadcast.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
@@ -18,6 +18,8 @@ export type ObserverOptions = {
   /** Age from which `stale` is true. Default 5000 ms. */
   readonly staleAfterMs?: number
 }
+
+export type ObservedMember = Owner & { readonly address: string; readonly zone: string }
 
 export type ObserverChange = MapChange & { readonly version: MapVersion }
 
@@ -55,9 +57,19 @@ export interface Observer {
   /** @throws TenureError `unknown-partition` outside 0 .. P-1. */
   partition(partition: PartitionId): MapPartitionView
   /** Live members, in order of their names. */
-  members(): readonly MapMember[]
+  members(): readonly ObservedMember[]
   /** The hash of the map (core/map-hash.ts); empty before the first map. */
   hash(): string
   onChange(listener: (change: ObserverChange) => void): () => void
   close(): void
+}
+
+export const NO_COUNTS: ObserverCounters = {
+  gaps: 0,
+  resyncs: 0,
+  requests: 0,
+  snapshots: 0,
+  deltas: 0,
+  digests: 0,
+  refused: 0,
 }

@@ -10,9 +10,8 @@ import type { GroupName, PartitionId } from '../core/ids.ts'
 import { stepFollower } from '../core/map-follower.ts'
 import type { FollowerAction, FollowerEvent, FollowerState } from '../core/map-follower-state.ts'
 import { createFollower } from '../core/map-follower-state.ts'
-import type { MapMember } from '../core/map-members.ts'
 import type { MapChange, MapDelta, MapSnapshot } from '../core/map-merge.ts'
-import { mergeDelta, mergeSnapshot } from '../core/map-merge.ts'
+import { mergeDelta, mergeServing, mergeSnapshot } from '../core/map-merge.ts'
 import type { MapVersion } from '../core/map-version.ts'
 import type { MapDigest } from '../core/map-wire.ts'
 import {
@@ -32,11 +31,15 @@ import type { Timer } from '../ports/clock.ts'
 import { createDeferred } from './deferred.ts'
 import { decodeFrame, encodeFrame, ReplyAssembler } from './map-frames.ts'
 import type {
+  ObservedMember,
   Observer,
   ObserverChange,
   ObserverCounters,
   ObserverOptions,
 } from './observer-types.ts'
+import { NO_COUNTS } from './observer-types.ts'
+
+type Counts = { -readonly [Name in keyof ObserverCounters]: number }
 
 const STALE_AFTER_MS = 5000
 
@@ -53,15 +56,7 @@ class MapObserver implements Observer {
   private readonly listeners = new Set<(change: ObserverChange) => void>()
   private readonly endings: Subscription[] = []
   private readonly first = createDeferred<void>()
-  private readonly counts = {
-    gaps: 0,
-    resyncs: 0,
-    requests: 0,
-    snapshots: 0,
-    deltas: 0,
-    digests: 0,
-    refused: 0,
-  }
+  private readonly counts: Counts = { ...NO_COUNTS }
   private follower: FollowerState
   private map: OwnershipMap | null = null
   /** Deltas of a newer incarnation gather here. */
@@ -137,12 +132,10 @@ class MapObserver implements Observer {
     return map.view(partition)
   }
 
-  members(): readonly MapMember[] {
+  members(): readonly ObservedMember[] {
     const live = [...(this.map?.members.allLive() ?? [])]
     return live
-      .map(({ member, session, address, zone, revision }) => ({
-        ...{ member, session, address, zone, revision },
-      }))
+      .map(({ member, session, address, zone }) => ({ member, session, address, zone }))
       .sort((a, b) => (a.member < b.member ? -1 : 1))
   }
 
@@ -182,17 +175,8 @@ class MapObserver implements Observer {
   private hearServing(message: Message): void {
     const said = this.decode(message, decodeServing)
     if (said === null) return
-    for (const map of [this.map, this.staged]) {
-      if (map === null) continue
-      const partitions: PartitionId[] = []
-      for (const serving of [true, false]) {
-        for (const { partition, ...at } of serving ? said.serving : said.stopped) {
-          const changed = map.markServing(partition, at.incarnation, at.generation, serving)
-          if (changed) partitions.push(partition)
-        }
-      }
-      if (map === this.map) this.tell({ partitions, members: false })
-    }
+    if (this.staged !== null) mergeServing(this.staged, said)
+    if (this.map !== null) this.tell({ partitions: mergeServing(this.map, said), members: false })
   }
 
   private async request(request: number, timeoutMs: number): Promise<void> {
