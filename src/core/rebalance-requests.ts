@@ -25,6 +25,7 @@ import {
 import type { RebalancerDraft } from './rebalancer-draft.ts'
 import { rewriteTarget, underWay } from './rebalancer-moves.ts'
 import { dropBalance } from './rebalancer-plan.ts'
+import { queueFacts } from './rebalancer-queue.ts'
 import type { RequestMemory } from './rebalancer-state.ts'
 
 export const PROGRESS_INTERVAL_MS = 1000
@@ -106,7 +107,9 @@ function obey(draft: RebalancerDraft, record: RebalanceRecord, verdict: Verdict)
 /** No further moves; those under way turn back to their owner. */
 function cancel(draft: RebalancerDraft, record: RebalanceRecord): void {
   const { id, kind } = record
-  draft.queue = draft.queue.filter((move) => move.id !== id)
+  if (queueFacts(draft.queue).byId.has(id)) {
+    draft.queue = draft.queue.filter((move) => move.id !== id)
+  }
   if (draft.balance.id === id) dropBalance(draft)
   if (kind.type === 'drain') {
     const { member } = kind

@@ -10,6 +10,7 @@
 import { COMMITS_PER_BATCH_MAX } from './commit-batch.ts'
 import type { GroupConfig } from './group-config.ts'
 import type { MemberName } from './ids.ts'
+import { queueFacts } from './rebalancer-queue.ts'
 import type { QueuedMove, Release } from './rebalancer-state.ts'
 
 const MINUTE_MS = 60_000
@@ -45,6 +46,7 @@ export function spendBudget(question: BudgetQuestion): BudgetAnswer {
   if (free < half(budget.movesInFlight)) return nothing(null)
   const fitting = choose(queue, inFlight, budget.movesInFlightPerMember, Math.min(free, perMinute))
   const release = new Set(wholeBatches(fitting, queue.length))
+  if (release.size === 0) return nothing(null)
   return {
     release: [...release],
     rest: queue.filter((move) => !release.has(move)),
@@ -72,6 +74,9 @@ function choose(
     if (perMember - count < half(perMember)) closed.add(member)
   }
   const chosen: QueuedMove[] = []
+  const { sources, targets } = queueFacts(queue)
+  const isOpen = (member: MemberName) => !closed.has(member)
+  if (![...sources].some(isOpen) || ![...targets].some(isOpen)) return chosen
   for (const move of queue) {
     if (chosen.length >= most) break
     const { from, to } = move
@@ -103,20 +108,4 @@ export function recordRelease(
 ): readonly Release[] {
   const counting = released.filter(({ atMs }) => atMs > nowMs - MINUTE_MS)
   return moves === 0 ? counting : [...counting, { atMs: nowMs, moves }]
-}
-
-/** Blocks of one source each, sources in turn by name; inside a block by partition. */
-export function inBlocks(moves: readonly QueuedMove[]): readonly QueuedMove[] {
-  const bySource = new Map<MemberName, QueuedMove[]>()
-  for (const move of moves) {
-    const others = bySource.get(move.from)
-    if (others === undefined) bySource.set(move.from, [move])
-    else others.push(move)
-  }
-  const sources = [...bySource].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, own]) => own)
-  const ordered: QueuedMove[] = []
-  for (let from = 0; ordered.length < moves.length; from += COMMITS_PER_BATCH_MAX) {
-    for (const own of sources) ordered.push(...own.slice(from, from + COMMITS_PER_BATCH_MAX))
-  }
-  return ordered
 }

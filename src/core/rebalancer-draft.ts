@@ -7,6 +7,7 @@ import { mayHaveOwner, mayReceive } from './group-assignment.ts'
 import type { GroupConfig } from './group-config.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
+import { queueFacts } from './rebalancer-queue.ts'
 import type {
   Balance,
   Eviction,
@@ -139,8 +140,7 @@ export class RebalancerDraft {
 
   /** Moves of this id that wait or are under way. */
   remaining(id: string): number {
-    let remaining = 0
-    for (const move of this.queue) if (move.id === id) remaining += 1
+    let remaining = queueFacts(this.queue).byId.get(id) ?? 0
     for (const move of this.moves.values()) if (move.id === id) remaining += 1
     return remaining
   }

@@ -184,7 +184,10 @@ function trackedFrom(record: Revoking, known: TrackedMove | undefined, nowMs: nu
   const { id, to, reason, rewrites } = record.move
   const same = known !== undefined && known.id === id && known.from.session === record.owner.session
   return {
-    ...{ id, to, reason, rewrites },
+    id,
+    to,
+    reason,
+    rewrites,
     from: { member: record.owner.member, session: record.owner.session },
     askedAtMs: same ? known.askedAtMs : nowMs,
     seenAtMs: same ? (known.seenAtMs ?? nowMs) : nowMs,

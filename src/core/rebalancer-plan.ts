@@ -15,9 +15,10 @@ import { revoke } from './commit.ts'
 import { assignableMembers, assignGroup } from './group-assignment.ts'
 import type { MemberName } from './ids.ts'
 import type { PartitionRecord } from './partition-record.ts'
-import { inBlocks, recordRelease, spendBudget } from './rebalancer-budget.ts'
+import { recordRelease, spendBudget } from './rebalancer-budget.ts'
 import type { RebalancerDraft } from './rebalancer-draft.ts'
 import { partitionSlot } from './rebalancer-draft.ts'
+import { inBlocks, queueFacts } from './rebalancer-queue.ts'
 import type { QueuedMove } from './rebalancer-state.ts'
 
 export const PASSES_MAX = 3
@@ -138,7 +139,8 @@ function signatureOf(draft: RebalancerDraft): string {
 
 /** Frozen: what is not asked for yet is planned anew when the freeze ends. */
 function holdBalance(draft: RebalancerDraft): void {
-  if (!draft.queue.some((move) => move.reason === 'balance')) return
+  const { id } = draft.balance
+  if (id === null || !queueFacts(draft.queue).byId.has(id)) return
   draft.queue = draft.queue.filter((move) => move.reason !== 'balance')
   draft.balance = { ...draft.balance, dueAtMs: draft.nowMs }
 }
