@@ -159,7 +159,7 @@ test('observer: changes missed while NATS was down, one snapshot within 3 s of i
   })
 })
 
-test('observer: NATS was down and nothing changed, no snapshot at all', async () => {
+test('observer: NATS was down and nothing changed, no gap and at most one snapshot', async () => {
   const world = createWorld()
   const serve = world.serve('a')
   serve.publisher.setLeader(true)
