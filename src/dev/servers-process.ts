@@ -24,6 +24,8 @@ export type ServerProcess = {
   /** Process id of the server itself, 0 while it does not run. */
   pid(): number
   running(): boolean
+  /** Null while it runs and after `stop` or `kill`; 128 + the signal's number when one ended it. */
+  exitCode(): number | null
   /** Ends it in an orderly way; resolves when it is gone. */
   stop(): Promise<void>
   /** SIGKILL; resolves when it is gone. */
@@ -43,6 +45,8 @@ export type ServerCommand = {
   readonly program: string
   readonly args: readonly string[]
   readonly environment?: NodeJS.ProcessEnv
+  /** Folder that it runs in [that of this process]. */
+  readonly workingFolder?: string
   /** Ports on the loopback interface that it will listen on. */
   readonly ports: readonly number[]
   readonly logFile: string
@@ -109,6 +113,7 @@ export async function startServerProcess(command: ServerCommand): Promise<Server
     logFile: command.logFile,
     pid: () => (handle.running() ? (current?.pid ?? 0) : 0),
     running: () => current !== null && current.shell.exitCode === null,
+    exitCode: () => current?.shell.exitCode ?? null,
     stop: () => leave((running) => running.shell.stdin?.end()),
     kill: () => leave(() => signal('SIGKILL')),
     pause: () => signal('SIGSTOP'),
@@ -163,6 +168,7 @@ async function launch(command: ServerCommand): Promise<Running> {
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],
       env: command.environment ?? process.env,
+      ...(command.workingFolder === undefined ? {} : { cwd: command.workingFolder }),
     },
   )
   // The shell may be gone when its pipe is closed.
