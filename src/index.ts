@@ -10,6 +10,7 @@ export { isTenureError, TenureError, type TenureErrorCode } from './core/tenure-
 export { comparePositions, type Position, sortableToken, type Token } from './core/token.ts'
 export type { LossCause, Telemetry, TelemetryEvent } from './ports/telemetry.ts'
 export type { Observer } from './runtime/observer-types.ts'
+export { withCursor } from './runtime/with-cursor.ts'
 export type {
   HeldPartition,
   Partition,

@@ -34,7 +34,7 @@ const DRAIN_TIMEOUT_MS = 60_000
 const TTL_MS = 3000
 const MARGIN_MS = 500
 const ORDERS_PER_SECOND = 250
-const EFFECT_MAX_MS = 60
+const EFFECT_MAX_MS = 120
 
 type Demo = {
   readonly serve: ServerProcess
@@ -46,6 +46,8 @@ type Demo = {
   readonly nats: string
   readonly listFile: string
   readonly ledgerFile: string
+  /** Written at the end of a run under load: grants, sessions, kills and pauses. */
+  readonly historyFile: string
   readonly history: History
 }
 
@@ -122,7 +124,7 @@ async function startDemo(
   const settings = groupSettings(options)
   const environment = { TENURE_HTTP_TOKEN: undefined, TENURE_LOG_FORMAT: 'json' }
   const serve = await started(
-    startTenure(['serve', '--http-port', String(port), ...settings], {
+    startTenure(['serve', '--port', String(port), ...settings], {
       ...{ name: 'serve', logFolder, ports: [port], environment },
       isReady: () => answers(`${url}/readyz`),
     }),
@@ -151,29 +153,19 @@ async function startDemo(
   )
   const sorted = new Map([...workers].sort(([a], [b]) => (a < b ? -1 : 1)))
   const servers = { etcd: etcd.endpoint, nats: nats.url }
-  return {
-    serve,
-    producer,
-    workers: sorted,
-    url,
-    ledgerUrl,
-    ...servers,
-    listFile,
-    ledgerFile,
-    history,
-  }
+  const files = { listFile, ledgerFile, historyFile: join(data, 'history.jsonl') }
+  return { serve, producer, workers: sorted, url, ledgerUrl, ...servers, ...files, history }
 }
 
 /** What the user asked for wins over the demo's own settings. */
 function groupSettings(options: DevOptions): readonly string[] {
   const asked = options.config.settings
-  const values: Record<string, string> = {
-    '--partitions': String(options.partitions),
-    '--fenced': 'true',
-    '--lease-ttl': `${asked.leaseTtlMs ?? TTL_MS}ms`,
-    '--margin': `${asked.marginMs ?? MARGIN_MS}ms`,
-  }
-  return Object.entries(values).map(([flag, value]) => `${flag}=${value}`)
+  return [
+    '--fenced',
+    `--partitions=${options.partitions}`,
+    `--lease-ttl=${asked.leaseTtlMs ?? TTL_MS}ms`,
+    `--margin=${asked.marginMs ?? MARGIN_MS}ms`,
+  ]
 }
 
 async function runUnderLoad(
@@ -201,7 +193,10 @@ async function runUnderLoad(
   say('producer stopped, draining')
   const published = readPublished(demo.listFile)
   await untilApplied(demo, published.length)
-  const report = reportOf(evidenceOf(demo, published, turmoil))
+  const evidence = evidenceOf(demo, published, turmoil)
+  const lines = [...evidence.history, ...turmoil].map((line) => JSON.stringify(line))
+  writeFileSync(demo.historyFile, `${lines.join('\n')}\n`)
+  const report = reportOf(evidence)
   if (options.reportFile !== null) {
     writeFileSync(options.reportFile, `${JSON.stringify({ seed, ...report }, null, 2)}\n`)
   }

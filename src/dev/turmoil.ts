@@ -26,6 +26,8 @@ const CYCLE_MS = 20_000
 const MOVE_EVERY_MS = 250
 const MOVES_AT_ONCE = 3
 const RESTART_AFTER_MS = 800
+const REPLACED_TIMEOUT_MS = 15_000
+const SEAL_MS = 500
 
 /** At this moment of a cycle: what is done. */
 const CYCLE = [
@@ -58,10 +60,10 @@ async function breakWorkers(
       const waitMs = startMs + cycle * CYCLE_MS + step.atMs - machineMs()
       await pause(waitMs, signal)
       if (signal.aborted) break
-      const present = [...workers.keys()].filter((name) => !away.has(name))
+      const present = await busyWorkers(options, away)
       const name = present[Math.floor(random() * present.length)]
       const worker = name === undefined ? undefined : workers.get(name)
-      if (name === undefined || worker === undefined || present.length < 2) continue
+      if (name === undefined || worker === undefined || workers.size - away.size < 2) continue
       away.add(name)
       const broken = step.type === 'kill' ? killOne : pauseOne
       underWay.push(broken(name, worker, options, log).finally(() => away.delete(name)))
@@ -93,12 +95,54 @@ async function pauseOne(
 ): Promise<void> {
   const atMs = machineMs()
   options.say(`pause  ${name} beyond its TTL`)
+  const held = await heldBy(name, options)
   worker.pause()
-  await delay(options.ttlMs + 1500)
+  await delay(options.ttlMs)
+  await untilReplaced(held, options)
+  // The new owners seal before they serve; a late write must come after that to be refused.
+  await delay(SEAL_MS)
   worker.resume()
   const forMs = machineMs() - atMs
   log.push({ type: 'pause', member: name, atMs, forMs, beyondTtl: forMs > options.ttlMs })
   options.say(`resume ${name}: its late writes meet the fence`)
+}
+
+/** Workers that hold a fair share: trouble for one that holds nothing would show nothing. */
+async function busyWorkers(
+  { groupUrl, workers, partitions }: TurmoilOptions,
+  away: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const reply = await fetch(`${groupUrl}/members`).catch(() => null)
+  if (reply?.ok !== true) return []
+  const { members } = (await reply.json()) as { members: { member: string; owned: number }[] }
+  const least = partitions / workers.size / 2
+  return members
+    .filter(({ member, owned }) => workers.has(member) && !away.has(member) && owned >= least)
+    .map(({ member }) => member)
+    .sort()
+}
+
+type Held = { readonly partition: number; readonly generation: number; readonly serving: boolean }
+
+async function heldBy(name: string | null, { groupUrl }: TurmoilOptions): Promise<readonly Held[]> {
+  const filter = name === null ? '' : `&owner=${name}`
+  const reply = await fetch(`${groupUrl}/partitions?limit=1000${filter}`).catch(() => null)
+  return reply?.ok === true ? ((await reply.json()) as { partitions: Held[] }).partitions : []
+}
+
+/** Until each partition that it held is served at a later generation. */
+async function untilReplaced(held: readonly Held[], options: TurmoilOptions): Promise<void> {
+  const end = machineMs() + REPLACED_TIMEOUT_MS
+  while (machineMs() < end) {
+    await delay(100)
+    const now = new Map((await heldBy(null, options)).map((view) => [view.partition, view]))
+    const isReplaced = ({ partition, generation }: Held) => {
+      const view = now.get(partition)
+      return view !== undefined && view.generation > generation
+    }
+    const servedLater = held.filter(isReplaced)
+    if (servedLater.length === held.length && now.size > 0) return
+  }
 }
 
 async function moveAround(

@@ -57,6 +57,7 @@ const ERRORS: ReadonlySet<AlarmCode> = new Set<AlarmCode>([
   'fence-ahead',
   'store-rewound',
   'store-alarm',
+  'invariant-broken',
 ])
 const QUIET_ENDS: ReadonlySet<SessionEndCause> = new Set<SessionEndCause>(['closed'])
 

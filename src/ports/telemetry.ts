@@ -146,6 +146,7 @@ export type AlarmCode =
   | 'store-version'
   | 'store-alarm'
   | 'moves-starved'
+  | 'invariant-broken'
 
 export interface Telemetry {
   record(event: TelemetryEvent): void

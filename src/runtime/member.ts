@@ -13,6 +13,7 @@ import { ElectionSchedule } from '../core/election.ts'
 import { assignGroup, mayReceive } from '../core/group-assignment.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
 import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
+import { checkOwnershipStep } from '../core/invariants.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { stepOwnership } from '../core/ownership.ts'
 import type {
@@ -27,7 +28,8 @@ import { NEW_SEAT } from '../core/ownership-state.ts'
 import type { Owner } from '../core/partition-record.ts'
 import { recordOwner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
-import type { TenureError } from '../core/tenure-error.ts'
+import type { Violations } from '../core/record-invariants.ts'
+import { createTenureError, type TenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
 import { comparePositions } from '../core/token.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -259,13 +261,29 @@ export class Member implements MirrorListener {
     if (this.closed) return
     const before = this.seats.get(partition) ?? NEW_SEAT
     const nowMs = this.options.clock.monotonicMs()
-    const step = stepOwnership(before, event, this.contextOf(partition), nowMs)
+    const context = this.contextOf(partition)
+    const step = stepOwnership(before, event, context, nowMs)
+    const broken = checkOwnershipStep(before, event, context, step)
+    if (broken.length > 0) {
+      this.breakDown(partition, event, broken)
+      return
+    }
     this.seats.set(partition, step.seat)
     if (step.seat.now.status === 'absent') this.active.delete(partition)
     else this.active.add(partition)
     if (step.wakeAtMs !== null) this.wakes.add(partition, step.wakeAtMs)
     for (const action of step.actions) this.perform(partition, before, step.seat, action)
     if (this.active.size === 0) this.checkEmpty()
+  }
+
+  /** A bug: every gate closes with the session, and the worker ends. Nothing of the step is done. */
+  private breakDown(partition: PartitionId, event: OwnershipEvent, broken: Violations): void {
+    const words = broken.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
+    const detail = `partition ${partition}, on ${event.type}: ${words}`
+    this.journal.alarm('invariant-broken', detail)
+    this.options.failed(createTenureError('invariant-broken', detail, { details: { broken } }))
+    void this.close('invariant-broken')
+    for (const held of [...this.active]) this.options.host.lose(held, 'invariant-broken')
   }
 
   private perform(
