@@ -4,6 +4,7 @@
  * member of this very process. No label's values grow with the number of partitions.
  */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { createHttpHistogram } from './http-histogram.ts'
 
 /** 0.5 ms to 10 s: store and broadcast round trips. */
 const ROUND_TRIP_SECONDS = [
@@ -120,13 +121,10 @@ export function defineMetrics(register: Registry) {
 
     storeReachable: gauge('store_reachable', '1 while the store answers with a quorum.'),
     broadcastConnected: gauge('broadcast_connected', '1 while the broadcast is connected.'),
-    http: histogram(
-      'http_request_duration',
+    http: createHttpHistogram(
+      'tenure_http_request_duration_seconds',
       'Requests by route pattern.',
       HTTP_SECONDS,
-      'method',
-      'route',
-      'status',
     ),
     alarms: counter('alarms_total', 'Alarms raised.', 'group', 'code'),
   }

@@ -165,7 +165,7 @@ function processRecorders(
     'store-reachable': ({ reachable }) => metrics.storeReachable.set(reachable ? 1 : 0),
     'broadcast-connected': ({ connected }) => metrics.broadcastConnected.set(connected ? 1 : 0),
     'http-request': ({ method, route, status, tookMs }) =>
-      metrics.http.observe({ method, route, status }, seconds(tookMs)),
+      metrics.http.observe(method, route, status, seconds(tookMs)),
     alarm: ({ group, code }) => metrics.alarms.inc({ group, code }),
   }
 }

@@ -80,14 +80,14 @@ export function createMetricsTelemetry(options: MetricsOptions = {}): MetricsTel
       const recorder = recorders[event.type] as (event: TelemetryEvent) => void
       recorder(event)
     },
-    text() {
+    async text() {
       for (const name of ASKED_AT_SCRAPE) metrics[name].reset()
       for (const { group, source } of sources.values()) setGauges(metrics, group, source())
       const nowMs = monotonicMs()
       for (const { group, member, atMs } of deadlines.values()) {
         metrics.leaseLeft.set({ group, member }, (atMs - nowMs) / 1000)
       }
-      return registry.metrics()
+      return (await registry.metrics()) + metrics.http.text()
     },
     contentType: registry.contentType,
     registerGaugeSource(group, source) {

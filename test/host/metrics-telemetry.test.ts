@@ -148,6 +148,39 @@ describe('metrics telemetry', () => {
     assert.equal(await left(), undefined)
   })
 
+  test('durations of requests, in buckets, add up to the bucket above all', async () => {
+    const telemetry = create()
+    const request = EVENT_BY_TYPE['http-request']
+    for (const tookMs of [0.05, 0.1, 0.2, 20, 9000]) telemetry.record({ ...request, tookMs })
+    telemetry.record({ ...request, status: 404, tookMs: 1 })
+    const { series, value } = await scrape(telemetry)
+    const answered = series.filter(
+      ({ name, labels }) => name.endsWith('duration_seconds_bucket') && labels['status'] === '200',
+    )
+    assert.deepEqual(
+      answered.map(({ labels, value }) => [labels['le'], value]),
+      [
+        ...[
+          ['0.0001', 2],
+          ['0.00025', 3],
+          ['0.0005', 3],
+          ['0.001', 3],
+          ['0.0025', 3],
+        ],
+        ...[
+          ['0.01', 3],
+          ['0.05', 4],
+          ['0.25', 4],
+          ['1', 4],
+          ['2.5', 4],
+          ['+Inf', 5],
+        ],
+      ],
+    )
+    assert.equal(value('http_request_duration_seconds_count', { status: '200' }), 5)
+    assert.equal(value('http_request_duration_seconds_count', { status: '404' }), 1)
+  })
+
   test('the store, not heard of yet, is neither up nor down', async () => {
     const { value } = await scrape(create())
     assert.equal(value('store_reachable'), undefined)
