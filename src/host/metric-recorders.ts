@@ -14,7 +14,13 @@ const LOSSES: readonly SessionEndCause[] = [
 ]
 const ALARMS: readonly AlarmCode[] = [
   ...(['fence-ahead', 'store-rewound', 'drain-overdue', 'acquire-overdue'] as const),
-  ...(['mass-expiry', 'store-version', 'store-alarm', 'moves-starved'] as const),
+  ...([
+    'mass-expiry',
+    'store-version',
+    'store-alarm',
+    'moves-starved',
+    'invariant-broken',
+  ] as const),
 ]
 
 const seconds = (milliseconds: number) => milliseconds / 1000
