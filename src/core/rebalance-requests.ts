@@ -34,6 +34,7 @@ const FORGET_MAX = 100
 export function serveRequests(draft: RebalancerDraft): void {
   const records = [...draft.group.rebalances.values()].sort(byAge)
   for (const record of records) {
+    report(draft, record)
     if (isFinished(record.state)) {
       draft.requests.delete(record.id)
       if (draft.balance.id === record.id) dropBalance(draft)
@@ -64,7 +65,7 @@ function judge(
       return judgeMove(draft, record, kind)
     }
     case 'drain':
-      return judgeDrain(draft, record, kind, memoryOf(draft, record.id))
+      return judgeDrain(draft, record, kind, memoryOf(draft, record))
     default:
       return kind satisfies never
   }
@@ -139,7 +140,7 @@ function writeProgress(
 ): void {
   const moved = Math.max(record.moved, (record.planned ?? 0) - left)
   if (moved === record.moved && why === record.note) return
-  const dueAtMs = memoryOf(draft, record.id).wroteAtMs + PROGRESS_INTERVAL_MS
+  const dueAtMs = memoryOf(draft, record).wroteAtMs + PROGRESS_INTERVAL_MS
   if (draft.nowMs < dueAtMs) draft.wakeAt(dueAtMs)
   else update(draft, record, { ...record, moved, note: why })
 }
@@ -147,7 +148,7 @@ function writeProgress(
 function update(draft: RebalancerDraft, before: RebalanceRecord, after: RebalanceRecord): void {
   const slot = requestSlot(before.id)
   if (draft.isBusy(slot)) return
-  draft.requests.set(before.id, { ...memoryOf(draft, before.id), wroteAtMs: draft.nowMs })
+  draft.requests.set(before.id, { ...memoryOf(draft, before), wroteAtMs: draft.nowMs })
   draft.write(slot, { type: 'rebalance', before, after })
 }
 
@@ -168,12 +169,18 @@ function forgetOldest(draft: RebalancerDraft, records: readonly RebalanceRecord[
   draft.write('forget', { type: 'forget', ids })
 }
 
-function memoryOf(draft: RebalancerDraft, id: string): RequestMemory {
-  const known = draft.requests.get(id)
-  if (known !== undefined) return known
-  const fresh: RequestMemory = { wroteAtMs: draft.nowMs, lookAtMs: 0 }
-  draft.requests.set(id, fresh)
-  return fresh
+/** A change of state is told when the map shows it, whoever made it; a new one is told as it is. */
+function report(draft: RebalancerDraft, record: RebalanceRecord): void {
+  const known = draft.requests.get(record.id)
+  const isNews = known === undefined ? record.state === 'requested' : known.state !== record.state
+  if (isNews) draft.actions.push({ type: 'rebalance-changed', record })
+  if (!isFinished(record.state)) {
+    draft.requests.set(record.id, { ...memoryOf(draft, record), state: record.state })
+  }
+}
+
+function memoryOf(draft: RebalancerDraft, { id, state }: RebalanceRecord): RequestMemory {
+  return draft.requests.get(id) ?? { state, wroteAtMs: draft.nowMs, lookAtMs: 0 }
 }
 
 function byAge(a: RebalanceRecord, b: RebalanceRecord): number {

@@ -2,11 +2,12 @@
  * The inside of one step of the rebalancer: its state opened for change, what it looks at, and the
  * actions and the wake time gathered on the way. Nothing of it outlives the step.
  */
-import type { Commit } from './commit.ts'
+import type { Commit, Stamp } from './commit.ts'
 import { mayHaveOwner, mayReceive } from './group-assignment.ts'
 import type { GroupConfig } from './group-config.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
+import { operationId } from './ids.ts'
 import { queueFacts } from './rebalancer-queue.ts'
 import type {
   Balance,
@@ -86,6 +87,13 @@ export class RebalancerDraft {
 
   isBusy(slot: string): boolean {
     return this.slots.has(slot)
+  }
+
+  /** The step's stamp, with an operation id of its own for each partition. */
+  stamp(partition: PartitionId): Stamp {
+    const { operation, atMs } = this.view.stamp
+    const id = BigInt.asUintN(64, BigInt(`0x${operation}`) + BigInt(partition))
+    return { operation: operationId(id.toString(16).padStart(16, '0')), atMs }
   }
 
   /** One commit per partition is under way at most. */

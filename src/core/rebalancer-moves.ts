@@ -91,7 +91,7 @@ export function rewriteTarget(
     })
     return
   }
-  draft.commit(retarget(partition, stored, target, draft.session, draft.view.stamp))
+  draft.commit(retarget(partition, stored, target, draft.session, draft.stamp(partition)))
 }
 
 /** Past the deadline: an alarm, and what the policy says. */
@@ -147,8 +147,8 @@ function forceMove(draft: RebalancerDraft, partition: PartitionId, move: Tracked
   const grantee = draft.mayHaveOwner(partition) ? forcedGrantee(draft, partition, move) : null
   draft.commit(
     grantee === null
-      ? vacate(partition, stored, draft.view.stamp, [by])
-      : force(partition, stored, grantee, incarnation, by, draft.view.stamp),
+      ? vacate(partition, stored, draft.stamp(partition), [by])
+      : force(partition, stored, grantee, incarnation, by, draft.stamp(partition)),
   )
 }
 

@@ -62,12 +62,12 @@ export function release(draft: RebalancerDraft): void {
 export function requestMove(draft: RebalancerDraft, move: QueuedMove): boolean {
   const { partition, from, to, id, reason, by } = move
   const stored = draft.group.record(partition)
-  const { wallMs, stamp } = draft.view
+  const { wallMs } = draft.view
   if (stored === null || !isMovable(draft, partition, from) || !draft.canReceive(to)) return false
   const { raw, record } = stored
   if (record.phase !== 'owned' || record.owner.member !== from) return false
   const pending = { id, to, reason, by, rewrites: 0, atMs: wallMs }
-  draft.commit(revoke(partition, { raw, record }, pending, draft.session, stamp))
+  draft.commit(revoke(partition, { raw, record }, pending, draft.session, draft.stamp(partition)))
   draft.moves.set(partition, {
     ...{ id, to, reason, rewrites: 0, from: record.owner },
     askedAtMs: draft.nowMs,

@@ -63,6 +63,8 @@ export type Balance = {
 
 /** What is known of an operator's rebalance beyond its record. */
 export type RequestMemory = {
+  /** As it was reported last. */
+  readonly state: RebalanceState
   /** Last time its progress was written. */
   readonly wroteAtMs: number
   /** When to look again whether anything is left to move. */
@@ -117,6 +119,8 @@ export type RebalancerAction =
       readonly reason: MoveReason
       readonly tookMs: number
     }
+  /** An operator's rebalance is in another state than before. */
+  | { readonly type: 'rebalance-changed'; readonly record: RebalanceRecord }
   | { readonly type: 'eviction-closed'; readonly member: MemberName }
   | {
       readonly type: 'alarm'
@@ -134,7 +138,7 @@ export type RebalancerView = {
   readonly wallMs: number
   /** Who stands as `by` in moves that no operator asked for. */
   readonly by: string
-  /** Shared by the commits of one step: no partition gets two. */
+  /** Of this step; each partition's commit gets an operation id made of it. */
   readonly stamp: Stamp
 }
 

@@ -9,10 +9,18 @@ type Reported = Exclude<
 >
 
 export function recordAction(telemetry: Telemetry, group: GroupName, action: Reported): void {
-  if (action.type !== 'move-requested') {
-    telemetry.record({ group, ...action })
-    return
+  switch (action.type) {
+    case 'move-requested': {
+      const { partition, from, to, reason } = action.move
+      telemetry.record({ type: 'move-requested', group, partition, from, to, reason })
+      return
+    }
+    case 'rebalance-changed': {
+      const { id, state, note } = action.record
+      telemetry.record({ type: 'rebalance-changed', group, id, state, note })
+      return
+    }
+    default:
+      telemetry.record({ group, ...action })
   }
-  const { partition, from, to, reason } = action.move
-  telemetry.record({ type: 'move-requested', group, partition, from, to, reason })
 }

@@ -70,13 +70,9 @@ export class RebalancerWriter {
   }
 
   private report(write: RecordWrite): void {
+    if (write.type !== 'evict') return
     const { group, telemetry } = this.options
-    if (write.type === 'evict') {
-      const { member, mark } = write
-      telemetry.record({ type: 'eviction-marked', group, member, why: mark.why })
-    } else if (write.type === 'rebalance' && write.before.state !== write.after.state) {
-      const { id, state, note } = write.after
-      telemetry.record({ type: 'rebalance-changed', group, id, state, note })
-    }
+    const { member, mark } = write
+    telemetry.record({ type: 'eviction-marked', group, member, why: mark.why })
   }
 }

@@ -207,6 +207,7 @@ class RebalancerDriver implements Rebalancer {
       case 'plan-made':
       case 'move-requested':
       case 'move-ended':
+      case 'rebalance-changed':
       case 'eviction-closed':
       case 'alarm':
         recordAction(this.options.telemetry, this.options.group, action)

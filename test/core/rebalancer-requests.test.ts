@@ -39,6 +39,8 @@ test('an explicit move, also while frozen, runs at once and is done when the tar
   assert.deepEqual({ state, moved, planned }, { state: 'done', moved: 1, planned: 1 })
   assert.notEqual(finishedAtMs, null)
   assert.equal(world.owners()[0], 'b')
+  const told = world.log.flatMap((a) => (a.type === 'rebalance-changed' ? [a.record.state] : []))
+  assert.deepEqual(told, ['requested', 'running', 'done'])
 })
 
 test('an explicit move to its own owner drains and grants at the next generation, once', () => {
