@@ -22,8 +22,15 @@ import type { MemberName, PartitionId } from './ids.ts'
 import { recordOwner } from './partition-record.ts'
 import type { PreferenceOrder, PreferenceOrderFactory } from './preference-order.ts'
 
-/** How much later the next candidate campaigns. */
-export const CANDIDATE_STEP_MS = 500
+/**
+ * How much later the next candidate campaigns, as a share of T, and at least. The first candidate lives,
+ * or the membership would have changed, so this is for one that is stuck; and no longer than a share of
+ * T, because after T a dead candidate's session is gone and everything is computed anew.
+ */
+export const CANDIDATE_STEP_SHARE = 1 / 3
+export const CANDIDATE_STEP_MIN_MS = 1000
+/** A look this late shows that this process was stalled: its map may be as old. */
+export const LATE_LOOK_MS = 100
 /** Ranks beyond this campaign together: a delay must stay bounded. */
 export const CANDIDATE_RANKS_MAX = 8
 export const BACK_OFF_FIRST_MS = 100
@@ -65,6 +72,8 @@ export class ElectionSchedule {
   private uncomputed = false
   private needsLook = false
   private isTruncated = false
+  /** Until here this process was stalled; before that it could not see who campaigned. */
+  private stalledUntilMs = Number.NEGATIVE_INFINITY
   /** When each member was last seen to win a partition: who is winning is not to be overtaken. */
   private readonly wonAtMs = new Map<MemberName, number>()
 
@@ -148,6 +157,15 @@ export class ElectionSchedule {
     vacancy.notBeforeMs = nowMs + delayMs * (0.5 + jitter(partition, vacancy.attempts))
   }
 
+  /**
+   * Call when a look came later than planned. News of the others' elections may still wait to be read,
+   * so nobody's turn counts as missed before now: a slow machine must not make every member campaign
+   * for everything.
+   */
+  lookedLate(lateMs: number, nowMs: number): void {
+    if (lateMs >= LATE_LOOK_MS) this.stalledUntilMs = nowMs
+  }
+
   /** I could not acquire it: I don't campaign for it until then, others may. */
   holdOff(partition: PartitionId, untilMs: number): void {
     this.heldOff.set(partition, untilMs)
@@ -206,12 +224,14 @@ export class ElectionSchedule {
     const openAtMs = Math.max(vacancy.notBeforeMs, heldOffMs, this.openAt(partition, vacancy))
     if (vacancy.target === this.me) return openAtMs
     // While the first candidate is winning others, its backlog is no reason to step in.
-    const idleAtMs = Math.max(openAtMs, this.wonAtMs.get(vacancy.target) ?? 0)
-    const secondAtMs = idleAtMs + CANDIDATE_STEP_MS
+    const wonAtMs = this.wonAtMs.get(vacancy.target) ?? 0
+    const idleAtMs = Math.max(openAtMs, wonAtMs, this.stalledUntilMs)
+    const stepMs = this.stepMs()
+    const secondAtMs = idleAtMs + stepMs
     // The ring is asked only once the first candidate had its chance: mostly it is gone by then.
     if (secondAtMs > nowMs) return secondAtMs
     const rank = this.rank(partition, vacancy.target)
-    return idleAtMs + CANDIDATE_STEP_MS * (rank + jitter(partition, vacancy.attempts) / 2)
+    return idleAtMs + stepMs * (rank + jitter(partition, vacancy.attempts) / 2)
   }
 
   private openAt(partition: PartitionId, vacancy: Vacancy): number {
@@ -228,6 +248,11 @@ export class ElectionSchedule {
       return vacancy.sinceMs
     }
     return vacancy.sinceMs + config.restartGraceMs
+  }
+
+  private stepMs(): number {
+    const ttlMs = this.state.config?.leaseTtlMs ?? 0
+    return Math.max(CANDIDATE_STEP_MIN_MS, ttlMs * CANDIDATE_STEP_SHARE)
   }
 
   private ringOrder(): PreferenceOrder {

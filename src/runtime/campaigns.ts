@@ -44,6 +44,7 @@ export class Campaigns {
     this.timer = null
     if (!this.mayCampaign()) return
     const nowMs = this.clock.monotonicMs()
+    this.elections.lookedLate(nowMs - this.atMs, nowMs)
     const round = this.elections.round(nowMs)
     for (const partition of round.campaigns) this.campaign(partition)
     if (round.wakeAtMs !== null) this.schedule(round.wakeAtMs - nowMs)
