@@ -5,6 +5,7 @@
 import type { Commit, Stamp } from './commit.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId, SessionId } from './ids.ts'
+import type { RebalanceRecord, RebalanceState } from './operator-records.ts'
 import type { MoveReason, Owner, PartitionRecord } from './partition-record.ts'
 import type { PreferenceOrderFactory } from './preference-order.ts'
 import type { RecordWrite } from './rebalancer-writes.ts'
