@@ -12,7 +12,7 @@ import type {
   Seat,
 } from './ownership-state.ts'
 import { ask, isGrant, stay, to } from './ownership-state.ts'
-import { lose, sendHandOver } from './ownership-transitions.ts'
+import { lose, sendHandOver, superseded } from './ownership-transitions.ts'
 import { comparePositions } from './token.ts'
 
 export function stepDraining(
@@ -35,7 +35,7 @@ export function stepDraining(
     case 'seen':
     case 'confirmed':
       if (!isGrant(event.stored, now.grant)) {
-        if (event.type === 'confirmed') return lose(seat, 'superseded')
+        if (event.type === 'confirmed') return superseded(seat, event.stored, context, nowMs)
         return ask(seat, context)
       }
       if (event.stored.record.phase === 'halted') return lose(seat, 'halted')

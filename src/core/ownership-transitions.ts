@@ -141,7 +141,9 @@ export function handOverCommit(
   context: OwnershipContext,
 ): Commit {
   const { partition, incarnation, stamp } = context
-  if (target === null) return vacate(partition, stored, stamp)
+  // A map behind the record's own incarnation (a restored store) knows of no grant to make.
+  const isBehind = incarnation < stored.record.incarnation
+  if (target === null || isBehind) return vacate(partition, stored, stamp)
   if (ending !== 'forced') return handOver(partition, stored, target, incarnation, stamp)
   const { member, session } = owner
   return force(
@@ -194,6 +196,18 @@ export function trusted(now: As<'acquiring' | 'serving'>): As<'acquiring' | 'ser
 
 export function lose(seat: Seat, why: LostWhy): OwnershipStep {
   return to(seat, { status: 'absent' }, [{ type: 'lose', why }])
+}
+
+/** The record names another grant. It may be one of mine: a later one, or a restored one. */
+export function superseded(
+  seat: Seat,
+  stands: StoredRecord | null,
+  context: OwnershipContext,
+  nowMs: number,
+): OwnershipStep {
+  const lost = lose(seat, 'superseded')
+  const step = notice(lost.seat, stands, true, context, nowMs)
+  return { ...step, actions: [...lost.actions, ...step.actions] }
 }
 
 function positionOf({ incarnation, generation }: Position): Position {

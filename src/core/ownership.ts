@@ -52,6 +52,7 @@ import {
   lose,
   notice,
   sendHalt,
+  superseded,
   suspect,
   trusted,
 } from './ownership-transitions.ts'
@@ -106,7 +107,9 @@ function stepAbsent(
     case 'campaign': {
       const { partition, incarnation, stamp } = context
       const record = event.stored?.record
-      if (record?.phase === 'halted' && record.incarnation >= incarnation) return stay(seat)
+      // Granting requires the incarnation to stand where the record is, and beyond where it halted.
+      const from = record?.phase === 'halted' ? record.incarnation + 1 : (record?.incarnation ?? 0)
+      if (incarnation < from) return stay(seat)
       const commit = elect(partition, event.stored, me, incarnation, stamp)
       return to(seat, { status: 'campaigning', commit }, [
         { type: 'commit', commit, purpose: 'campaign' },
@@ -146,19 +149,22 @@ function stepCampaigning(
     case 'seen': {
       const { stored } = event
       if (isCommit(stored, commit)) return won()
+      if (stored === null || context.me === null || !isMine(stored.record, context.me)) {
+        return stay(seat)
+      }
       // Won, and already asked back: the map may show the two as one change.
-      const isNews =
-        stored !== null &&
-        context.me !== null &&
-        isMine(stored.record, context.me) &&
-        comparePositions(stored.record, seat.highest) > 0
-      return isNews ? won(stored) : stay(seat)
+      if (comparePositions(stored.record, seat.highest) > 0) return won(stored)
+      // One that I remember and do not hold; the campaign's end alone would not tell of it.
+      return ask(seat, context)
     }
     case 'unsettled':
       return event.operation === commit.next.operation ? ask(seat, context) : stay(seat)
     case 'refused-all':
       // Not executed. Should an earlier sending land after all, the map will name me, and I adopt it.
-      return event.operation === commit.next.operation ? refused(null) : stay(seat)
+      if (event.operation !== commit.next.operation) return stay(seat)
+      return seat.asked === null
+        ? refused(null)
+        : ask(refused(null).seat, context, refused(null).actions)
     case 'refused':
       if (event.operation !== commit.next.operation) return stay(seat)
       return isCommit(event.stands, commit) ? won() : refused(event.stands)
@@ -207,7 +213,7 @@ function stepHeld(
       if (!isGrant(event.stored, now.grant)) return suspect(seat, now, 'changed-record', context)
       return held(seat, now, event.stored, context, nowMs)
     case 'confirmed':
-      if (!isGrant(event.stored, now.grant)) return lose(seat, 'superseded')
+      if (!isGrant(event.stored, now.grant)) return superseded(seat, event.stored, context, nowMs)
       return held(seat, trusted(now), event.stored, context, nowMs, trusted(now) !== now)
     default:
       return stay(seat)
