@@ -70,9 +70,12 @@ export function broadcastOver(link: NatsLink): Broadcast {
     for (const subscription of wanted) attach(connection, subscription)
   })
 
+  const maxPayloadBytes = () => link.anyConnection()?.info?.max_payload ?? MAX_PAYLOAD_BYTES
   const publish = (subject: string, data: Uint8Array, reply?: string): boolean => {
     const connection = closed ? null : link.connection()
     if (connection === null || connection.isClosed()) return false
+    // The client would throw; a message too large is certainly dropped.
+    if (data.byteLength > maxPayloadBytes()) return false
     connection.publish(subject, data, reply === undefined ? {} : { reply })
     return true
   }
@@ -101,7 +104,7 @@ export function broadcastOver(link: NatsLink): Broadcast {
         if (!publish(subject, data, inbox)) settle(false)
       })
     },
-    maxPayloadBytes: () => link.anyConnection()?.info?.max_payload ?? MAX_PAYLOAD_BYTES,
+    maxPayloadBytes,
     status,
     onStatus: (listener) => link.onStatus(listener),
     async close() {

@@ -3,11 +3,13 @@ import { test } from 'node:test'
 import { clock, orderOf, random } from '../../../src/composition/connections.ts'
 import { groupName } from '../../../src/core/ids.ts'
 import { DEFAULT_KEY_PREFIX, groupKeys } from '../../../src/core/keys.ts'
+import { partitionOf } from '../../../src/core/partition-key.ts'
 import { createEtcdStore } from '../../../src/etcd/etcd-store.ts'
 import { Committer } from '../../../src/runtime/committer.ts'
 import { ensureGroup } from '../../../src/runtime/group-setup.ts'
 import { Mirror } from '../../../src/runtime/mirror.ts'
 import { createRebalancer } from '../../../src/runtime/rebalancer.ts'
+import type { Worker } from '../../../src/runtime/worker-options.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startEtcd, startNats } from '../../support/servers.ts'
 import { record, serving, startMember } from './members.ts'
@@ -56,6 +58,11 @@ test('16 members join 1,024 partitions at once: balanced, and a leave moves no m
 
   const [leaver, ...stayers] = workers
   assert.ok(leaver)
+  // A leaver plans on its own map; on a slow machine that may trail what the others already serve.
+  await eventually(() => knowsEveryOwner(leaver), {
+    timeoutMs: TIMEOUT_MS,
+    what: 'the leaver to know every owner',
+  })
   const generations = () =>
     Array.from({ length: PARTITIONS }, (_, p) => mirror.state.record(p)?.record.generation ?? 0)
   const before = generations()
@@ -74,3 +81,17 @@ test('16 members join 1,024 partitions at once: balanced, and a leave moves no m
   assert.equal(moved, share, 'only what the leaver held has moved')
   assert.equal(telemetry.counts.get('lost') ?? 0, 0)
 })
+
+/** Asks the worker's own map, through keys that fall on every partition. */
+async function knowsEveryOwner(worker: Worker): Promise<boolean> {
+  const partitions = new Set<number>()
+  for (let number = 0; partitions.size < PARTITIONS; number += 1) {
+    const key = `key-${number}`
+    const partition = partitionOf(key, PARTITIONS)
+    if (partitions.has(partition)) continue
+    partitions.add(partition)
+    const outcome = await worker.work(key, () => true)
+    if (!outcome.ok && outcome.owner === null) return false
+  }
+  return true
+}
