@@ -30,7 +30,6 @@ const GROUP = groupName('orders')
 export const KEYS = groupKeys(DEFAULT_KEY_PREFIX, GROUP)
 
 export type ServeProcess = Awaited<ReturnType<ServedGroupWorld['serve']>>
-export type PlainMember = Awaited<ReturnType<ServedGroupWorld['member']>>
 
 export class ServedGroupWorld {
   readonly clock = createVirtualClock()
