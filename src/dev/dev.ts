@@ -31,10 +31,10 @@ const USUAL_PORT = 7300
 const READY_TIMEOUT_MS = 60_000
 const DRAIN_TIMEOUT_MS = 60_000
 /** Short, so that a demo shows a fail-over while one watches. */
-const TTL_MS = 3000
-const MARGIN_MS = 500
-const ORDERS_PER_SECOND = 250
-const EFFECT_MAX_MS = 120
+const TTL_MS = 4000
+const MARGIN_MS = 800
+const ORDERS_PER_SECOND = 200
+const EFFECT_MAX_MS = 250
 
 type Demo = {
   readonly serve: ServerProcess

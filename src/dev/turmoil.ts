@@ -122,7 +122,12 @@ async function busyWorkers(
     .sort()
 }
 
-type Held = { readonly partition: number; readonly generation: number; readonly serving: boolean }
+type Held = {
+  readonly partition: number
+  readonly generation: number
+  readonly owner: { readonly member: string } | null
+  readonly move: object | null
+}
 
 async function heldBy(name: string | null, { groupUrl }: TurmoilOptions): Promise<readonly Held[]> {
   const filter = name === null ? '' : `&owner=${name}`
@@ -145,22 +150,28 @@ async function untilReplaced(held: readonly Held[], options: TurmoilOptions): Pr
   }
 }
 
+/** Moves partitions of workers that are there to others that are there. */
 async function moveAround(
   options: TurmoilOptions,
   random: () => number,
   away: ReadonlySet<string>,
 ): Promise<void> {
-  const { workers, partitions, groupUrl, signal } = options
+  const { workers, groupUrl, signal } = options
   while (!signal.aborted) {
-    const targets = [...workers.keys()].filter((name) => !away.has(name))
+    const present = [...workers.keys()].filter((name) => !away.has(name))
+    const movable = (await heldBy(null, options)).filter(
+      ({ owner, move }) => owner !== null && move === null && present.includes(owner.member),
+    )
     const moves = Array.from({ length: MOVES_AT_ONCE }, () => {
-      const partition = Math.floor(random() * partitions)
-      const to = targets[Math.floor(random() * targets.length)]
-      return fetch(`${groupUrl}/partitions/${partition}/move`, {
+      const view = movable[Math.floor(random() * movable.length)]
+      const others = present.filter((name) => name !== view?.owner?.member)
+      const to = others[Math.floor(random() * others.length)]
+      if (view === undefined || to === undefined) return Promise.resolve(undefined)
+      // A refusal (it moves already, the member just left) is part of the game.
+      return fetch(`${groupUrl}/partitions/${view.partition}/move`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ to, reason: 'demo' }),
-        // A refusal (the owner already, a member away) is part of the game.
       }).then(
         (reply) => reply.arrayBuffer(),
         () => undefined,
