@@ -31,6 +31,8 @@ export type TenureErrorCode =
   | 'timed-out'
   | 'unauthorized'
   | 'binary-missing'
+  | 'fence-refused'
+  | 'fence-not-ready'
   | 'invariant-broken'
 
 /** @example try { p.check() } catch (error) { if (isTenureError(error, 'lost')) return; throw error } */

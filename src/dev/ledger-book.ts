@@ -6,24 +6,21 @@
  * whoever delivers it again. `apply` is one synchronous step: check, effect and checkpoint cannot come
  * apart (S3).
  */
-import type { PartitionId, SessionId } from '../core/ids.ts'
-import { comparePositions, type Position } from '../core/token.ts'
+import type { FenceToken, Sealed } from '../core/fence.ts'
+import { decideEffect, decideSeal } from '../core/fence.ts'
+import type { PartitionId } from '../core/ids.ts'
 
-export type LedgerToken = Position & {
-  readonly partition: PartitionId
-  readonly session: SessionId
-}
+export type LedgerToken = FenceToken
 
-type Fence = Position & { readonly session: SessionId }
-type Account = { fence: Fence | null; checkpoint: number; applied: number }
+type Account = { fence: Sealed | null; checkpoint: number; applied: number }
 
 export type SealOutcome =
   | { readonly ok: true; readonly checkpoint: number }
-  | { readonly ok: false; readonly highest: Fence }
+  | { readonly ok: false; readonly highest: Sealed }
 
 export type ApplyOutcome =
   | { readonly outcome: 'applied' | 'already' }
-  | { readonly outcome: 'refused'; readonly highest: Fence | null }
+  | { readonly outcome: 'refused'; readonly highest: Sealed | null }
 
 export class LedgerBook {
   private readonly accounts = new Map<PartitionId, Account>()
@@ -32,7 +29,7 @@ export class LedgerBook {
   seal(token: LedgerToken): SealOutcome {
     const account = this.account(token.partition)
     const highest = account.fence
-    if (highest !== null && !mayFollow(highest, token)) return { ok: false, highest }
+    if (highest !== null && decideSeal(highest, token) === 'refuse') return { ok: false, highest }
     const { incarnation, generation, session } = token
     account.fence = { incarnation, generation, session }
     return { ok: true, checkpoint: account.checkpoint }
@@ -40,8 +37,7 @@ export class LedgerBook {
 
   /** True when an effect under the token would be refused now. */
   refuses(token: LedgerToken): boolean {
-    const { fence } = this.account(token.partition)
-    return fence === null || comparePositions(fence, token) !== 0 || fence.session !== token.session
+    return decideEffect(this.account(token.partition).fence, token) !== 'accept'
   }
 
   /** Applies the message unless the token is not the sealed one or the message was applied before. */
@@ -54,7 +50,7 @@ export class LedgerBook {
     return { outcome: 'applied' }
   }
 
-  highest(partition: PartitionId): Fence | null {
+  highest(partition: PartitionId): Sealed | null {
     return this.account(partition).fence
   }
 
@@ -72,9 +68,4 @@ export class LedgerBook {
     this.accounts.set(partition, account)
     return account
   }
-}
-
-function mayFollow(highest: Fence, token: LedgerToken): boolean {
-  const order = comparePositions(token, highest)
-  return order > 0 || (order === 0 && token.session === highest.session)
 }
