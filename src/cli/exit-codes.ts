@@ -31,6 +31,8 @@ const EXIT_OF_CODE: Readonly<Record<TenureErrorCode, ExitCode>> = {
   'member-name-in-use': EXIT.conflict,
   'not-owner': EXIT.conflict,
   conflict: EXIT.conflict,
+  'fence-refused': EXIT.conflict,
+  'fence-not-ready': EXIT.unreachable,
   'precondition-failed': EXIT.conflict,
   'timed-out': EXIT.timedOut,
   'record-version-unknown': EXIT.failed,

@@ -34,6 +34,8 @@ const STATUS: Readonly<Record<ProblemCode, number>> = {
   'unknown-rebalance': 404,
   'method-not-allowed': 405,
   conflict: 409,
+  'fence-refused': 409,
+  'fence-not-ready': 503,
   'config-mismatch': 409,
   'member-name-in-use': 409,
   'not-owner': 409,
