@@ -13,7 +13,11 @@ module.exports = {
     only('src/core', ['src/core/'], 'pure: no I/O, no clock, no random, no library'),
     only('src/ports', ['src/core/', 'src/ports/'], 'interfaces over core types'),
     // zlib: deflates what goes out over the broadcast; it computes and does no I/O.
-    only('src/runtime', ['src/core/', 'src/ports/', 'src/runtime/', 'zlib$|node:zlib$'], 'drives core over ports'),
+    only(
+      'src/runtime',
+      ['src/core/', 'src/ports/', 'src/runtime/', 'zlib$|node:zlib$'],
+      'drives core over ports',
+    ),
     only(
       'src/etcd',
       [
