@@ -3,6 +3,7 @@
  *
  *   first SIGTERM or SIGINT: every worker drains and hands over
  *   second: what is left is given up at once
+ *   done after a signal, yet work still runs (given up, or past the drain's deadline): exit 70
  *   uncaught exception: sessions are closed at once, then exit 1
  *   a worker evicted: exit 70, for ending a gate does not end code that already runs
  */
@@ -10,7 +11,7 @@ import { isTenureError } from '../core/tenure-error.ts'
 import type { Worker } from '../runtime/worker-options.ts'
 
 /** Exit code of a process that was forced out. */
-export const EXIT_EVICTED = 70
+export const EXIT_FORCED = 70
 /** How long closing sessions may take before the process ends anyway. */
 const LAST_WORDS_MS = 1000
 
@@ -25,12 +26,29 @@ export function followSignals(worker: Worker): void {
     workers.delete(worker)
     if (workers.size === 0) uninstall()
   }
-  worker.done.then(forget, (error: unknown) => {
+  const ended = () => {
+    forget()
+    if (signalled > 0) exitUnlessSettled(worker)
+  }
+  worker.done.then(ended, (error: unknown) => {
     forget()
     if (!isTenureError(error, 'evicted')) return
-    process.exitCode = EXIT_EVICTED
-    setTimeout(() => process.exit(EXIT_EVICTED), LAST_WORDS_MS).unref()
+    process.once('exit', nameForced)
+    setTimeout(() => process.exit(EXIT_FORCED), LAST_WORDS_MS).unref()
   })
+}
+
+/** Work that was given up may never end, and would keep the process, which was told to end, for ever. */
+function exitUnlessSettled(worker: Worker): void {
+  const look = () => {
+    if (worker.unsettled > 0) process.exit(EXIT_FORCED)
+  }
+  setTimeout(look, LAST_WORDS_MS).unref()
+}
+
+/** `await worker.done` rejects, which alone would end the process with 1: that says too little. */
+function nameForced(code: number): void {
+  if (code === 0 || code === 1) process.exitCode = EXIT_FORCED
 }
 
 function install(): void {

@@ -108,6 +108,8 @@ export interface Worker {
   readonly done: Promise<void>
   /** What this member holds right now. */
   partitions(): readonly HeldPartition[]
+  /** Grants whose handlers or work have not ended yet, also of partitions no longer held. */
+  readonly unsettled: number
   /** Milliseconds until the deadline; 0 when there is no live session. */
   deadlineInMs(): number
   /** Runs `fn` under the partition of `key`, or says who owns it. */

@@ -96,6 +96,10 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
     this.core.heard(partition, position)
   }
 
+  get unsettled(): number {
+    return this.endings.size
+  }
+
   deadlineInMs(): number {
     const { live } = this.core
     return live === null ? 0 : Math.max(0, live.deadlineMs - this.options.clock.monotonicMs())
