@@ -26,16 +26,21 @@ export type RequestCounter = {
   /** Counts per method (`KV/Txn`, `Lease/LeaseKeepAlive`, ...), most frequent first. */
   byMethod(): Readonly<Record<string, number>>
   reset(): void
-  /** Cuts the connection instead of answering the next such call; resolves when that was done. */
-  loseNextReply(method: string): Promise<void>
+  /**
+   * Cuts the connection instead of answering the next such call, or the next whose request contains the
+   * text; resolves when that was done.
+   */
+  loseNextReply(method: string, containing?: string): Promise<void>
   close(): Promise<void>
 }
 
 const PATH_PREFIX = '/etcdserverpb.'
 /** One byte of flags, four of length, before each gRPC message. */
 const MESSAGE_HEAD_BYTES = 5
+/** So much of a request is looked through. */
+const SEARCHED_BYTES_MAX = 256 * 1024
 
-type Losing = { readonly method: string; readonly lost: () => void }
+type Losing = { readonly method: string; readonly containing: string; readonly lost: () => void }
 
 export async function startRequestCounter(
   cleanUp: CleanUp,
@@ -45,8 +50,8 @@ export async function startRequestCounter(
   const sessions = new Set<ServerHttp2Session>()
   let losing: Losing | null = null
 
-  const takeLoss = (method: string): Losing | null => {
-    if (losing?.method !== method) return null
+  const takeLoss = (method: string, body: () => Buffer): Losing | null => {
+    if (losing?.method !== method || !body().includes(losing.containing)) return null
     const taken = losing
     losing = null
     return taken
@@ -66,7 +71,8 @@ export async function startRequestCounter(
       const method = String(headers[':path']).replace(PATH_PREFIX, '')
       const request = upstream.request(forwarded(headers), { endStream: false })
       countMessages(stream, () => counts.set(method, (counts.get(method) ?? 0) + 1))
-      relay(stream, request, () => takeLoss(method))
+      const body = keepBeginning(stream)
+      relay(stream, request, () => takeLoss(method, body))
     })
   })
   server.listen(0, '127.0.0.1')
@@ -91,9 +97,9 @@ export async function startRequestCounter(
     },
     byMethod: () => Object.fromEntries([...counts].sort(([, a], [, b]) => b - a)),
     reset: () => counts.clear(),
-    loseNextReply: (method) =>
+    loseNextReply: (method, containing = '') =>
       new Promise((resolve) => {
-        losing = { method, lost: resolve }
+        losing = { method, containing, lost: resolve }
       }),
     close,
   }
@@ -139,6 +145,17 @@ function relay(
   request.on('close', () => {
     if (request.rstCode !== 0) stream.close(request.rstCode)
   })
+}
+
+function keepBeginning(stream: ServerHttp2Stream): () => Buffer {
+  const chunks: Buffer[] = []
+  let left = SEARCHED_BYTES_MAX
+  stream.on('data', (chunk: Buffer) => {
+    if (left <= 0) return
+    chunks.push(chunk)
+    left -= chunk.length
+  })
+  return () => Buffer.concat(chunks)
 }
 
 function forwarded(headers: IncomingHttpHeaders): Record<string, string | string[]> {
