@@ -15,6 +15,8 @@ export type WorkerProgramOptions = {
   readonly workEveryMs: number
   /** Each piece of work asks the resource before it writes, so that a test can stand in between. */
   readonly asksFirst: boolean
+  /** Joins the group only when told to. */
+  readonly waitsForGo: boolean
 }
 
 /** A worker's report; `atMs` on the machine's monotonic clock, which all processes share. */
@@ -22,7 +24,8 @@ export type WorkerLine = { readonly atMs: number } & (
   | { readonly type: 'started' }
   | { readonly type: 'ready' }
   | { readonly type: 'telemetry'; readonly event: TelemetryEvent }
-  | { readonly type: 'acquired' | 'released'; readonly token: Token }
+  | { readonly type: 'acquired'; readonly token: Token }
+  | { readonly type: 'released'; readonly token: Token }
   | { readonly type: 'lost'; readonly token: Token; readonly cause: LossCause }
   /** The gate's answer to work that asked first, just before it writes. */
   | { readonly type: 'checked'; readonly token: Token; readonly held: boolean }
@@ -33,4 +36,4 @@ export type WorkerLine = { readonly atMs: number } & (
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
 )
 
-export type WorkerCommand = { readonly type: 'throw' }
+export type WorkerCommand = { readonly type: 'go' | 'throw' }

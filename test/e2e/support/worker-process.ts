@@ -23,6 +23,8 @@ export type WorkerProcess = {
   session(): string
   signal(name: NodeJS.Signals): void
   send(command: WorkerCommand): void
+  /** Its program is loaded. */
+  started(): Promise<void>
   ready(): Promise<void>
   /** What it printed last, for messages of failed tests. */
   printed(): string
@@ -61,7 +63,14 @@ export function startWorkerProcess(program: string, options: WorkerProgramOption
     said('telemetry').flatMap(({ event }) =>
       event.type === type ? [event as EventOf<typeof type>] : [],
     )
-  const handle: WorkerProcess = {
+  const untilSaid = async (type: WorkerLine['type']) => {
+    const check = () => said(type).length > 0 || end !== null
+    await eventually(check, { timeoutMs: START_TIMEOUT_MS, what: `${options.member} ${type}` })
+    if (said(type).length === 0) {
+      throw new Error(`${options.member} ended with ${JSON.stringify(end)}: ${printed}`)
+    }
+  }
+  return {
     member: options.member,
     pid: child.pid ?? 0,
     ended,
@@ -74,18 +83,10 @@ export function startWorkerProcess(program: string, options: WorkerProgramOption
       if (end === null) child.kill(name)
     },
     send: (command) => child.send(command),
-    ready: async () => {
-      await eventually(
-        () => {
-          if (end !== null) throw new Error(`ended with ${JSON.stringify(end)}`)
-          return said('ready').length > 0
-        },
-        { timeoutMs: START_TIMEOUT_MS, what: `worker ${options.member} ready: ${printed}` },
-      )
-    },
+    started: () => untilSaid('started'),
+    ready: () => untilSaid('ready'),
     printed: () => printed,
   }
-  return handle
 }
 
 /** Settings of the surroundings are no settings of the test. */

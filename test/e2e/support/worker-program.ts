@@ -25,15 +25,16 @@ function say(line: Unstamped<WorkerLine>): void {
 // Never outlives the test.
 const leave = () => process.exit(3)
 process.on('disconnect', leave)
-process.on('message', (command: WorkerCommand) => {
-  if (command.type === 'throw') {
-    setTimeout(() => {
-      throw new Error('thrown where nobody catches')
-    }, 0)
-  }
+const mayGo = new Promise<void>((resolve) => {
+  if (!options.waitsForGo) resolve()
+  process.on('message', ({ type }: WorkerCommand) => {
+    if (type === 'go') resolve()
+    else setTimeout(throwIt, 0)
+  })
 })
 
 say({ type: 'started' })
+await mayGo
 const worker = await start()
 try {
   await worker.ready
@@ -45,6 +46,10 @@ try {
 } finally {
   process.off('disconnect', leave)
   process.disconnect()
+}
+
+function throwIt(): never {
+  throw new Error('thrown where nobody catches')
 }
 
 async function start(): Promise<Worker> {

@@ -52,6 +52,11 @@ export type World = {
   readonly resource: FencedResource
   /** Starts a worker process; its options may name a proxy in place of a server. */
   startWorker(member: string, options?: Partial<WorkerProgramOptions>): WorkerProcess
+  /** Starts several that join at the same time, so that each gets its share of a new group. */
+  startTogether(
+    members: readonly string[],
+    optionsOf?: (member: string) => Partial<WorkerProgramOptions>,
+  ): Promise<readonly WorkerProcess[]>
   startServe(options?: {
     readonly etcdEndpoint?: string
     readonly name?: string
@@ -89,7 +94,7 @@ export async function createWorld(t: TestContext, settings: GroupSettings = {}):
     ...{ store, keys, group: groupName(GROUP), clock: createSystemClock() },
     settings: {
       ...{ partitions: 12, leaseTtlMs: 4000, marginMs: 500, fenced: true },
-      settle: { firstGrantMs: 300, balanceMs: 300 },
+      settle: { firstGrantMs: 1500, balanceMs: 300 },
       ...settings,
     },
   })
@@ -111,7 +116,8 @@ export async function createWorld(t: TestContext, settings: GroupSettings = {}):
     ...{ config, keys, etcd, nats, store, history, resource, now },
     startWorker(member, options = {}) {
       const worker = startWorkerProcess(program, {
-        ...{ group: GROUP, member, workEveryMs: WORK_EVERY_MS, asksFirst: false },
+        ...{ group: GROUP, member, workEveryMs: WORK_EVERY_MS },
+        ...{ asksFirst: false, waitsForGo: false },
         etcdEndpoints: [etcd.endpoint],
         natsServers: [nats.url],
         resourceUrl: resource.url,
@@ -119,6 +125,15 @@ export async function createWorld(t: TestContext, settings: GroupSettings = {}):
       })
       workers.push(worker)
       return worker
+    },
+    async startTogether(members, optionsOf = () => ({})) {
+      const together = members.map((one) =>
+        world.startWorker(one, { ...optionsOf(one), waitsForGo: true }),
+      )
+      await Promise.all(together.map((worker) => worker.started()))
+      for (const worker of together) worker.send({ type: 'go' })
+      await world.balancedOver(members)
+      return together
     },
     async startServe({ etcdEndpoint = etcd.endpoint, name = `serve-${serves.length + 1}` } = {}) {
       const serve = await startServe(name, folder, etcdEndpoint, nats.url)
