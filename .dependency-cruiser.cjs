@@ -11,6 +11,7 @@ module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     only('src/core', ['src/core/'], 'pure: no I/O, no clock, no random, no library'),
+    only('src/evidence', ['src/core/', 'src/evidence/'], 'pure: judges logs, reads none'),
     only('src/ports', ['src/core/', 'src/ports/'], 'interfaces over core types'),
     // zlib: deflates what goes out over the broadcast; it computes and does no I/O.
     only(
@@ -53,8 +54,16 @@ module.exports = {
     ),
     only(
       'src/testing',
-      ['src/core/', 'src/ports/', 'src/runtime/', 'src/ring/', 'src/testing/'],
-      'the in-memory world',
+      [
+        'src/core/',
+        'src/ports/',
+        'src/runtime/',
+        'src/ring/',
+        'src/testing/',
+        'src/fence/fence.ts$',
+        '(node:)?(child_process|events|fs|readline|timers/promises)$',
+      ],
+      'the in-memory world, and the conformance suite of fences with its processes',
     ),
     {
       name: 'http-and-cli-know-no-etcd-keys',

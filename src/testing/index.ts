@@ -18,6 +18,29 @@
 export type { Availability, EtcdSnapshot } from './etcd-cluster.ts'
 export type { EtcdChange } from './etcd-data.ts'
 export type { BroadcastFaults, CallFault, CallKind, DelayRange, StoreFaults } from './faults.ts'
+export {
+  type FenceConformanceOptions,
+  type FenceConformanceReport,
+  type FenceResource,
+  fenceConformance,
+} from './fence-conformance.ts'
+export {
+  type EffectStep,
+  type FenceOwner,
+  type FenceUnderTest,
+  ownerInProcess,
+  type StopAt,
+  type WriteAttempt,
+  type WriteOutcome,
+  type WriteRequest,
+} from './fence-conformance-owner.ts'
+export type {
+  AppliedEffect,
+  FenceViolation,
+  FenceViolationName,
+} from './fence-conformance-point.ts'
+export { type OwnerProgram, startFenceOwner } from './fence-conformance-process.ts'
+export { serveFenceOwner } from './fence-conformance-program.ts'
 export type { MemoryBroadcast } from './memory-broadcast.ts'
 export { createMemoryEtcd, type MemoryEtcd, type MemoryEtcdOptions } from './memory-etcd.ts'
 export { createMemoryNats, type MemoryNats, type MemoryNatsOptions } from './memory-nats.ts'
