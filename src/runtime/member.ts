@@ -19,7 +19,6 @@ import { stepOwnership } from '../core/ownership.ts'
 import type {
   GiveUp,
   Grant,
-  OwnershipAction,
   OwnershipContext,
   OwnershipEvent,
   Seat,
@@ -37,31 +36,15 @@ import type { Random } from '../ports/random.ts'
 import type { LossCause, SessionEndCause, Telemetry } from '../ports/telemetry.ts'
 import { Campaigns } from './campaigns.ts'
 import type { Committer } from './committer.ts'
-import { createDeferred, type Deferred } from './deferred.ts'
+import { Departure } from './departure.ts'
 import { GrantJournal } from './grant-journal.ts'
+import { type MemberParts, performAction } from './member-actions.ts'
 import { MemberCommits } from './member-commits.ts'
 import type { MemberSession } from './member-session.ts'
 import type { Mirror, MirrorListener } from './mirror.ts'
+import type { PartitionHost } from './partition-host.ts'
 import type { SessionDriver } from './session-driver.ts'
 import { WakeSchedule } from './wake-schedule.ts'
-
-/** Who runs the work: told what to do with each partition, answers when it is done. */
-export interface PartitionHost {
-  /** Granted: acquire, then call `acquired` or `acquireFailed`. */
-  begin(partition: PartitionId, grant: Grant, session: SessionDriver): void
-  open(partition: PartitionId): void
-  suspend(partition: PartitionId): void
-  /** Refuse new work, finish what is under way, release; then call `drained`. */
-  drain(partition: PartitionId, giveUp: GiveUp): void
-  /** Handed over, or moved on after the drain. */
-  released(partition: PartitionId, grant: Grant): void
-  /** No longer owner. At once. */
-  lose(partition: PartitionId, cause: LossCause): void
-  /** A session is live, the map is known. */
-  sessionLive(session: SessionDriver): void
-  /** The session's deadline moved. */
-  proved(): void
-}
 
 export type MemberOptions = {
   readonly group: GroupName
@@ -99,11 +82,9 @@ export class Member implements MirrorListener {
   private readonly seats = new Map<PartitionId, Seat>()
   private readonly active = new Set<PartitionId>()
   private readonly acquireFailures = new Map<PartitionId, number>()
-  /** Set while leaving: where each partition goes. */
-  private leaving: ReadonlyMap<PartitionId, MemberName> | null = null
-  /** With a restart grace: drained partitions whose records stay as they are. */
-  private readonly kept = new Set<PartitionId>()
-  private empty: Deferred<void> | null = null
+  private readonly departure = new Departure()
+  private readonly parts: MemberParts
+  private endCause: SessionEndCause = 'session-gone'
   /** The group's incarnation as last looked at. */
   private incarnation: number | null = null
   /** After the store went back: nothing of these incarnations runs here. */
@@ -137,6 +118,14 @@ export class Member implements MirrorListener {
       mayCampaign: () => this.mayCampaign(),
       campaign: (partition) => this.campaign(partition),
     })
+    const { elections, campaigns, commits, journal } = this
+    this.parts = {
+      ...options,
+      ...{ elections, campaigns, commits, journal },
+      begin: (partition, grant) => this.begin(partition, grant),
+      endSession: () => void this.session.close('drain-overdue'),
+      endCause: () => this.endCause,
+    }
     this.unsubscribe = options.mirror.subscribe(this)
     this.elections.groupChanged(options.clock.monotonicMs())
     this.incarnation = this.state.incarnation
@@ -209,9 +198,9 @@ export class Member implements MirrorListener {
 
   drained(partition: PartitionId, grant: Grant): void {
     if (!this.holds(partition, grant)) return
-    if (this.leaving !== null && (this.state.config?.restartGraceMs ?? 0) > 0) {
-      this.kept.add(partition)
-      this.checkEmpty()
+    if (this.departure.isUnderWay && (this.state.config?.restartGraceMs ?? 0) > 0) {
+      this.departure.keep(partition)
+      this.departure.check(this.active)
       return
     }
     this.step(partition, { type: 'drained' })
@@ -226,7 +215,7 @@ export class Member implements MirrorListener {
 
   /** Drains and hands over everything; resolves when nothing is held. The session stays open. */
   async leave(): Promise<void> {
-    if (this.leaving === null) {
+    if (!this.departure.isUnderWay) {
       void this.session.announceLeaving()
       const me = new Set([this.options.member])
       const { targets } = assignGroup(this.state, this.options.orderOf, { leaving: me })
@@ -235,12 +224,11 @@ export class Member implements MirrorListener {
         const target = targets[partition] ?? null
         if (target !== null) leaving.set(partition, target)
       }
-      this.leaving = leaving
+      this.departure.begin(leaving)
       for (const partition of [...this.active]) this.giveUpIfDue(partition)
     }
-    this.empty ??= createDeferred<void>()
-    this.checkEmpty()
-    await this.empty.promise
+    this.departure.check(this.active)
+    await this.departure.empty
   }
 
   /** Ends the session: locally at once, then at the store. */
@@ -251,7 +239,7 @@ export class Member implements MirrorListener {
     this.wakes.close()
     this.campaigns.close()
     this.commits.close()
-    this.empty?.resolve()
+    this.departure.end()
     await closing
   }
 
@@ -272,8 +260,10 @@ export class Member implements MirrorListener {
     if (step.seat.now.status === 'absent') this.active.delete(partition)
     else this.active.add(partition)
     if (step.wakeAtMs !== null) this.wakes.add(partition, step.wakeAtMs)
-    for (const action of step.actions) this.perform(partition, before, step.seat, action)
-    if (this.active.size === 0) this.checkEmpty()
+    for (const action of step.actions) {
+      performAction(this.parts, partition, before, step.seat, action)
+    }
+    if (this.active.size === 0) this.departure.check(this.active)
   }
 
   /** A bug: every gate closes with the session, and the worker ends. Nothing of the step is done. */
@@ -285,85 +275,6 @@ export class Member implements MirrorListener {
     void this.close('invariant-broken')
     for (const held of [...this.active]) this.options.host.lose(held, 'invariant-broken')
   }
-
-  private perform(
-    partition: PartitionId,
-    before: Seat,
-    after: Seat,
-    action: OwnershipAction,
-  ): void {
-    const { host, telemetry, group, member, clock } = this.options
-    switch (action.type) {
-      case 'commit':
-        if (action.purpose === 'campaign') this.elections.began(partition)
-        this.commits.send(action.commit)
-        return
-      case 'confirm':
-        this.commits.confirm(partition, action.id)
-        return
-      case 'begin':
-        this.begin(partition, action.grant)
-        return
-      case 'open-gate':
-        host.open(partition)
-        if (before.now.status === 'serving')
-          this.journal.note(partition, after, { type: 'reopened' })
-        return
-      case 'suspend-gate':
-        host.suspend(partition)
-        this.journal.note(partition, before, { type: 'suspected', why: action.why })
-        return
-      case 'drain':
-        host.drain(partition, action.giveUp)
-        return
-      case 'lose': {
-        const cause = action.why === 'session-ended' ? this.endCause : action.why
-        this.journal.note(partition, before, { type: 'lost', cause })
-        host.lose(partition, cause)
-        return
-      }
-      case 'release': {
-        const { to, drainMs, handOffMs } = action
-        this.journal.note(partition, before, { type: 'released', to, drainMs, handOffMs })
-        if (before.now.status === 'handing-over') host.released(partition, before.now.grant)
-        return
-      }
-      case 'drain-overdue': {
-        const { policy } = action
-        this.journal.note(partition, before, { type: 'drain-overdue', policy })
-        const remedy = policy === 'wait' ? 'look at what its work waits for' : `policy ${policy}`
-        this.journal.alarm(
-          'drain-overdue',
-          `partition ${partition} at ${member}: drain overran, ${remedy}`,
-        )
-        return
-      }
-      case 'end-session':
-        void this.endSession()
-        return
-      case 'campaign-ended':
-        this.elections.ended(partition, action.outcome === 'won', clock.monotonicMs())
-        telemetry.record({
-          type: 'campaign-ended',
-          group,
-          member,
-          partition,
-          outcome: action.outcome,
-        })
-        if (this.elections.isStale) this.campaigns.schedule(0)
-        return
-      case 'fence-ahead': {
-        const { incarnation, generation } = action.highest
-        const detail = `partition ${partition} was granted up to ${incarnation}.${generation} before etcd was restored: "tenure incarnation raise"`
-        this.journal.alarm('fence-ahead', detail)
-        return
-      }
-      default:
-        action satisfies never
-    }
-  }
-
-  private endCause: SessionEndCause = 'session-gone'
 
   private begin(partition: PartitionId, grant: Grant): void {
     const session = this.session.current
@@ -391,13 +302,12 @@ export class Member implements MirrorListener {
 
   private sessionEnded(cause: SessionEndCause): void {
     this.endCause = cause
-    for (const partition of [...this.active]) this.step(partition, { type: 'session-ended' })
-    this.kept.clear()
-    this.checkEmpty()
-  }
-
-  private async endSession(): Promise<void> {
-    await this.session.close('drain-overdue')
+    for (const partition of [...this.active]) {
+      // Drained and released: nobody loses it, its record waits for this member's return.
+      if (this.departure.keeps(partition)) this.vacateSeat(partition)
+      else this.step(partition, { type: 'session-ended' })
+    }
+    this.departure.check(this.active)
   }
 
   // Giving up what should not be held.
@@ -425,7 +335,9 @@ export class Member implements MirrorListener {
   }
 
   private dueGiveUp(partition: PartitionId, grant: Grant): GiveUp | null {
-    if (this.leaving !== null) return { to: this.leaving.get(partition) ?? null, reason: 'leave' }
+    if (this.departure.isUnderWay) {
+      return { to: this.departure.goesTo(partition), reason: 'leave' }
+    }
     if (this.state.isDisabled(partition)) return { to: null, reason: 'disabled' }
     if (grant.incarnation < (this.state.incarnation ?? 0)) {
       return { to: this.options.member, reason: 'incarnation' }
@@ -444,7 +356,7 @@ export class Member implements MirrorListener {
     const mine = this.state.members.get(this.options.member)
     return (
       !this.closed &&
-      this.leaving === null &&
+      !this.departure.isUnderWay &&
       this.live !== null &&
       this.state.config !== null &&
       mine?.session === this.live.session &&
@@ -490,7 +402,7 @@ export class Member implements MirrorListener {
   private granteeOf(to: MemberName): Owner | null {
     const record = this.state.members.get(to)
     if (record === undefined || !mayReceive(this.state, record)) return null
-    if (to === this.options.member && this.leaving !== null) return null
+    if (to === this.options.member && this.departure.isUnderWay) return null
     return { member: record.member, session: record.session }
   }
 
@@ -504,16 +416,16 @@ export class Member implements MirrorListener {
   }
 
   private loseAll(partition: PartitionId, cause: LossCause): void {
-    const seat = this.seats.get(partition) ?? NEW_SEAT
-    this.seats.set(partition, { ...NEW_SEAT, highest: seat.highest })
-    this.active.delete(partition)
+    const seat = this.vacateSeat(partition)
     this.journal.note(partition, seat, { type: 'lost', cause })
     this.options.host.lose(partition, cause)
   }
 
-  private checkEmpty(): void {
-    if (this.empty === null) return
-    for (const partition of this.active) if (!this.kept.has(partition)) return
-    this.empty.resolve()
+  /** Forgets what is held, not what was remembered; returns the seat as it was. */
+  private vacateSeat(partition: PartitionId): Seat {
+    const seat = this.seats.get(partition) ?? NEW_SEAT
+    this.seats.set(partition, { ...NEW_SEAT, highest: seat.highest })
+    this.active.delete(partition)
+    return seat
   }
 }

@@ -113,7 +113,8 @@ export class PartitionRun<Cursor> implements Partition {
 
   /** Ownership ended without a drain. */
   lose(cause: LossCause): void {
-    if (this.lostCause !== null) return
+    // Once released there is nothing to lose.
+    if (this.lostCause !== null || this.gate.status === 'released') return
     this.lostCause = cause
     this.gate.become('lost')
     const error = lostError(this.token, cause)
