@@ -13,38 +13,18 @@
 import type { Msg, NatsConnection } from 'nats'
 import { AckPolicy, createInbox, DeliverPolicy, NatsError, nanos } from 'nats'
 import { createTenureError } from '../core/tenure-error.ts'
+import type { ReadOptions, StreamMessage } from '../ports/streams.ts'
+import { pause, readPlace, STREAM_NOT_FOUND } from './jetstream-consumer.ts'
 import type { NatsLink } from './nats-link.ts'
 
-export type StreamMessage = {
-  readonly subject: string
-  readonly sequence: number
-  readonly data: Uint8Array
-  /** The id that it was published with; empty without one. */
-  readonly messageId: string
-  /** Wall time at which the stream took it. */
-  readonly storedAtMs: number
-}
-
-export type ReadOptions = {
-  readonly stream: string
-  /** One subject; wildcards are allowed. */
-  readonly subject: string
-  /** First sequence wanted, 1 or more. */
-  readonly fromSequence: number
-  /** Ends the reading; it then completes without an error. */
-  readonly signal: AbortSignal
-  /** Messages pulled at once. Default 256. */
-  readonly batch?: number
-}
+export type { ReadOptions, StreamMessage } from '../ports/streams.ts'
 
 const BATCH = 256
 const PULL_EXPIRES_MS = 5000
 const HEARTBEAT_MS = 1000
 /** Without a sign of life for this long the consumer counts as gone. */
 const SILENCE_MS = 3000
-const RETRY_MS = 250
 const CONSUMER_INACTIVE_MS = 30_000
-const STREAM_NOT_FOUND = 10059
 
 export async function* readInOrder(
   link: NatsLink,
@@ -113,21 +93,6 @@ async function deleteConsumer(
   } catch {
     // It ends by itself when nobody pulls from it.
   }
-}
-
-/** A moment before the next try; ends early when the link changes or the reader stops. */
-function pause(link: NatsLink, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      listening.close()
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, RETRY_MS)
-    const listening = link.onStatus(done)
-    signal.addEventListener('abort', done)
-  })
 }
 
 type PullOptions = {
@@ -238,20 +203,4 @@ class Pulls {
     if (this.watchdog !== null) clearTimeout(this.watchdog)
     this.waiting?.()
   }
-}
-
-/**
- * Where a message stands, as its reply subject says: `$JS.ACK.<stream>.<consumer>.<deliveries>.
- * <sequence>.<delivery>.<nanoseconds>.<pending>`, with domain and account before the stream, and a
- * token after the rest, from servers of that form.
- */
-function readPlace(
-  reply: string,
-): { readonly sequence: number; readonly delivery: number; readonly storedAtMs: number } | null {
-  const tokens = reply.split('.')
-  if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return null
-  const from = tokens.length === 9 ? 5 : 7
-  const [sequence, delivery, nanoseconds] = tokens.slice(from, from + 3).map(Number)
-  if (!sequence || !delivery || !nanoseconds) return null
-  return { sequence, delivery, storedAtMs: Math.floor(nanoseconds / 1e6) }
 }

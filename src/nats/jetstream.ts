@@ -1,75 +1,21 @@
 /**
- * The little that Tenure needs of JetStream: a stream, publishing with an id until it is acknowledged,
- * and reading one subject in order from a given sequence. Works from nats-server 2.9 on.
- *
- * Not promised: what the stream's limits removed. `firstSequence` in `streamState` shows that.
+ * The streams port on JetStream (`ports/streams.ts`): the little that Tenure needs of it. Works from
+ * nats-server 2.9 on.
  */
 import type { JetStreamManager, StreamConfig } from 'nats'
 import { NatsError, nanos, RetentionPolicy, StorageType } from 'nats'
 import { createTenureError } from '../core/tenure-error.ts'
-import type { ReadOptions, StreamMessage } from './jetstream-reader.ts'
+import type { PublishOutcome, StreamSettings, Streams } from '../ports/streams.ts'
+import { STREAM_NOT_FOUND } from './jetstream-consumer.ts'
+import { readDurable } from './jetstream-durable.ts'
 import { readInOrder } from './jetstream-reader.ts'
 import type { NatsLink } from './nats-link.ts'
 
-export type StreamSettings = {
-  readonly name: string
-  readonly subjects: readonly string[]
-  /** Default `file`. */
-  readonly storage?: 'file' | 'memory'
-  /** Default 1. */
-  readonly replicas?: number
-  readonly maxAgeMs?: number
-  readonly maxBytes?: number
-  readonly maxMessages?: number
-  /** How long a message id is remembered. Default 120,000 ms. */
-  readonly duplicateWindowMs?: number
-}
-
-export type StreamState = {
-  readonly messages: number
-  /** Sequence of the oldest message kept. */
-  readonly firstSequence: number
-  readonly lastSequence: number
-}
-
-export type PublishOutcome =
-  /** `duplicate`: the id was known; `sequence` is then that of the message kept. */
-  | { readonly ok: true; readonly sequence: number; readonly duplicate: boolean }
-  | {
-      readonly ok: false
-      /** `not-sent`: certainly not stored. `unknown-outcome`: publish again with the same id. */
-      readonly reason: 'not-sent' | 'unknown-outcome' | 'refused'
-      readonly detail: string
-    }
-
-export interface JetStream {
-  /**
-   * Makes the stream, or brings its subjects and limits to these.
-   * @throws TenureError `broadcast-unreachable`, or `conflict` when the server refuses.
-   */
-  ensureStream(settings: StreamSettings): Promise<void>
-  /** @throws TenureError `broadcast-unreachable`, or `conflict` when there is no such stream. */
-  streamState(stream: string): Promise<StreamState>
-  /**
-   * Publishes and waits for the stream's acknowledgement, and for a connection first where there is
-   * none; both within `timeoutMs` (default 2000). Never rejects.
-   */
-  publish(
-    subject: string,
-    data: Uint8Array,
-    options: { readonly messageId: string; readonly timeoutMs?: number },
-  ): Promise<PublishOutcome>
-  /**
-   * Reads in order; waits out every outage.
-   * @throws TenureError `conflict` when there is no such stream.
-   * @example for await (const message of jetStream.read({ stream, subject, fromSequence: 1, signal })) {}
-   */
-  read(options: ReadOptions): AsyncIterable<StreamMessage>
-}
+export type { PublishOutcome, StreamSettings, StreamState } from '../ports/streams.ts'
+export type JetStream = Streams
 
 const PUBLISH_TIMEOUT_MS = 2000
 const DUPLICATE_WINDOW_MS = 120_000
-const STREAM_NOT_FOUND = 10059
 
 /** JetStream on a link that others may share. */
 export function jetStreamOver(link: NatsLink): JetStream {
@@ -93,6 +39,7 @@ export function jetStreamOver(link: NatsLink): JetStream {
     publish: (subject, data, { messageId, timeoutMs = PUBLISH_TIMEOUT_MS }) =>
       publish(link, subject, data, messageId, timeoutMs),
     read: (options) => readInOrder(link, options),
+    readDurable: (options) => readDurable(link, options),
   }
 }
 
