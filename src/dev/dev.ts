@@ -18,7 +18,7 @@ import { jetStreamOver } from '../nats/jetstream.ts'
 import { openNatsLink } from '../nats/nats-link.ts'
 import { bannerLines } from './banner.ts'
 import { startRole, startTenure } from './children.ts'
-import { followHistory, type History } from './history.ts'
+import { followHistory, type History, historyLines } from './history.ts'
 import { readLedgerLines } from './ledger.ts'
 import { ORDERS_STREAM, ordersSubject, readPublished } from './producer.ts'
 import { type DemoReport, reportOf, type TurmoilLine } from './report.ts'
@@ -194,7 +194,7 @@ async function runUnderLoad(
   const published = readPublished(demo.listFile)
   await untilApplied(demo, published.length)
   const evidence = evidenceOf(demo, published, turmoil)
-  const lines = [...evidence.history, ...turmoil].map((line) => JSON.stringify(line))
+  const lines = [...historyLines(evidence.history), ...turmoil].map((line) => JSON.stringify(line))
   writeFileSync(demo.historyFile, `${lines.join('\n')}\n`)
   const report = reportOf(evidence)
   if (options.reportFile !== null) {
@@ -212,8 +212,7 @@ function evidenceOf(
   return {
     published,
     ledger: readLedgerLines(demo.ledgerFile),
-    history: demo.history.events,
-    historyComplete: demo.history.complete(),
+    history: demo.history.log(),
     turmoil,
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The ledger process of the demo: an HTTP service that applies orders, fenced by token. It appends each
- * seal and each effect, with the times at which it began and ended, to its log: the evidence that the
- * report is computed from. A restarted ledger reads its log first, so its fences never fall.
+ * seal and each effect, with the times at which it began and ended, to its accept log
+ * (src/evidence/accept-log.ts): the evidence that the report is computed from. A restarted ledger reads its log first, so its fences never fall.
  *
  *   POST /seal   { token }                        → 200 { checkpoint } | 409 { highest }
  *   POST /apply  { token, order, key, sequence }  → 200 { outcome } | 409 { highest }
@@ -10,21 +10,18 @@
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import fastify from 'fastify'
+import type { EffectLine, SealedLine } from '../evidence/accept-log.ts'
 import { LedgerBook, type LedgerToken } from './ledger-book.ts'
 import { machineMs } from './machine-time.ts'
 
+/** A line of an accept log, with what the ledger needs to read its state back. */
 export type LedgerLine =
-  | { readonly type: 'sealed'; readonly token: LedgerToken; readonly atMs: number }
-  | {
-      readonly type: 'effect'
+  | (SealedLine & { readonly token: LedgerToken })
+  | (EffectLine & {
       readonly token: LedgerToken
-      readonly order: string
       readonly key: string
       readonly sequence: number
-      readonly beginMs: number
-      readonly endMs: number
-      readonly outcome: 'applied' | 'already' | 'refused'
-    }
+    })
 
 export type LedgerOptions = {
   readonly port: number
@@ -59,7 +56,8 @@ export async function runLedger(options: LedgerOptions): Promise<void> {
     if (!book.refuses(token)) await delay(5 + (sequence % Math.max(1, options.effectMaxMs - 5)))
     const result = book.apply(token, sequence)
     const { outcome } = result
-    append({ type: 'effect', token, order, key, sequence, beginMs, endMs: machineMs(), outcome })
+    const times = { beginMs, endMs: machineMs() }
+    append({ type: 'effect', token, input: order, key, sequence, ...times, outcome })
     if (result.outcome === 'refused') return reply.code(409).send({ highest: result.highest })
     return { outcome }
   })

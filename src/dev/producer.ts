@@ -14,8 +14,10 @@ export function ordersSubject(partition: number): string {
   return `tenure.demo.orders.${partition}`
 }
 
+/** An acknowledged input, as `tenure verify` reads it. */
 export type PublishedOrder = {
-  readonly order: string
+  /** The order's id. */
+  readonly input: string
   readonly key: string
   readonly partition: number
   readonly sequence: number
@@ -48,7 +50,8 @@ export async function runProducer(options: ProducerOptions): Promise<void> {
     for (;;) {
       const outcome = await stream.publish(ordersSubject(partition), data, { messageId: order })
       if (outcome.ok) {
-        const published: PublishedOrder = { order, key, partition, sequence: outcome.sequence }
+        const { sequence } = outcome
+        const published: PublishedOrder = { input: order, key, partition, sequence }
         writeSync(list, `${JSON.stringify(published)}\n`)
         return
       }
