@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Gets a machine ready to run Tenure's development commands: checks Node, installs the npm packages
 # when they are missing or older than the lock file, and installs etcd and nats-server through apt or
-# Homebrew when they are not there. Does nothing, quickly, when all is present.
+# Homebrew when they are not there. With TENURE_SETUP=test also the servers that only the tests need:
+# PostgreSQL and Redis. Does nothing, quickly, when all is present.
 #
 # Exit codes: 0 ready, 1 a step failed, 3 something is missing that only you can install (the line
 # that would do it is printed). Progress goes to stderr, standard output stays empty.
@@ -75,6 +76,20 @@ is_present() {
   command -v "$1" >/dev/null
 }
 
+# TENURE_POSTGRES_BIN names the folder with initdb and postgres, which packages keep off the PATH.
+has_postgres() {
+  local named=${TENURE_POSTGRES_BIN:-}
+  if [[ -n $named ]]; then
+    [[ -x $named/initdb && -x $named/postgres ]] ||
+      missing "TENURE_POSTGRES_BIN names $named, where initdb and postgres are not." \
+        "Correct or unset TENURE_POSTGRES_BIN."
+    return 0
+  fi
+  command -v initdb >/dev/null ||
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
+    compgen -G '/opt/homebrew/opt/postgresql@*/bin/initdb' >/dev/null
+}
+
 install_servers() {
   local apt_names=() brew_names=()
   if ! is_present etcd TENURE_ETCD_BIN; then
@@ -85,6 +100,16 @@ install_servers() {
     apt_names+=(nats-server)
     brew_names+=(nats-server)
   fi
+  if [[ ${TENURE_SETUP:-} == test ]]; then
+    if ! has_postgres; then
+      apt_names+=(postgresql)
+      brew_names+=(postgresql@16)
+    fi
+    if ! is_present redis-server TENURE_REDIS_BIN; then
+      apt_names+=(redis-server)
+      brew_names+=(redis)
+    fi
+  fi
   if ((${#apt_names[@]} == 0)); then return; fi
   say "installing ${brew_names[*]}"
   if command -v apt-get >/dev/null; then
@@ -94,7 +119,7 @@ install_servers() {
       missing "brew could not install them." "brew install ${brew_names[*]}"
   else
     missing "Neither apt-get nor brew is here to install ${brew_names[*]}." \
-      "Install them by hand and name them: export TENURE_ETCD_BIN=... TENURE_NATS_BIN=..."
+      "Install them by hand and put them on the PATH, or name them in the TENURE_..._BIN variables."
   fi
 }
 
