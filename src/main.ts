@@ -8,6 +8,7 @@ import { hostname, userInfo } from 'node:os'
 import type { CommandImplementations } from './cli/commands.ts'
 import type { CliContext, OutputStream } from './cli/context.ts'
 import { runCli } from './cli/run-cli.ts'
+import { packageVersion } from './composition/package-version.ts'
 import { createSystemClock } from './host/system-clock.ts'
 
 const implementations: CommandImplementations = {
@@ -15,6 +16,8 @@ const implementations: CommandImplementations = {
   worker: async (config, start, stop) =>
     (await import('./composition/worker-command.ts')).runWorker(config, start, stop),
   dev: async (options, stop) => (await import('./dev/dev.ts')).runDev(options, stop),
+  readHistory: async (config, group) =>
+    (await import('./composition/read-history.ts')).readHistory(config, group),
   openStore: async (config) => {
     const { createEtcdStore } = await import('./etcd/etcd-store.ts')
     return createEtcdStore(config.etcd)
@@ -41,7 +44,7 @@ const context: CliContext = {
   stderr: outputStream(process.stderr),
   variables: process.env,
   workingFolder: process.cwd(),
-  version: readVersion(),
+  version: packageVersion(),
   operator: `${userName()}@${hostname()}`,
   clock: createSystemClock(),
   interrupted: interrupted.signal,
@@ -53,11 +56,6 @@ process.exitCode = await runCli(process.argv.slice(2), context, implementations)
 
 function outputStream(stream: NodeJS.WriteStream): OutputStream {
   return { write: (text) => void stream.write(text), isTTY: stream.isTTY === true }
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { readonly version: string }).version
 }
 
 /** A container's user may have no name. */

@@ -3,6 +3,7 @@
  * means of `doctor`. Each loads its own heavy modules when it is called, so that `tenure --help` and
  * operators' verbs load none. A verb without an implementation is not offered.
  */
+import type { HistoryLog } from '../evidence/history-log.ts'
 import type { DevEnvironment } from './dev-environment.ts'
 import type { DoctorMeans } from './doctor-facts.ts'
 import type { TenureConfig } from './tenure-config.ts'
@@ -41,4 +42,6 @@ export type CommandImplementations = DoctorMeans & {
     interrupted: AbortSignal,
   ) => Promise<number>
   readonly dev?: (options: DevOptions, interrupted: AbortSignal) => Promise<number>
+  /** A group's ownership history as etcd still keeps it. */
+  readonly readHistory?: (config: TenureConfig, group: string) => Promise<HistoryLog>
 }

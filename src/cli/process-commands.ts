@@ -1,5 +1,5 @@
 /**
- * Verbs that run something here: dev, serve, worker; and those that look at this machine: doctor, config.
+ * Verbs that run something here: dev, serve, worker; and those that look at what is here: doctor, verify, config.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -50,6 +50,7 @@ export function addProcessCommands(
     'connection',
     'group',
   ]).action(act((command) => runDoctor(command, context, implementations)))
+  addVerify(program, context, implementations, act)
   addSettingFlags(
     program.command('config').description('show every setting and where it comes from'),
     ALL,
@@ -135,6 +136,26 @@ function addWorker(
       if (existsSync(script)) return worker(config, { script, dev }, context.interrupted)
       throw usageError(`there is no module ${script}: correct the path`)
     }),
+  )
+}
+
+function addVerify(
+  program: Command,
+  context: CliContext,
+  means: CommandImplementations,
+  act: Act,
+): void {
+  const command = program
+    .command('verify')
+    .description(
+      'prove or disprove the promises from logs of a run; default: the last of `dev --for`',
+    )
+    .option('--accepts <file>', 'accept log of the protected resources')
+    .option('--history <file>', 'ownership history, as `dev --for` writes it')
+    .option('--inputs <file>', 'acknowledged inputs, of which none may be lost or doubled')
+    .option('--etcd', 'read the ownership history from etcd, as far as it is kept')
+  addSettingFlags(command, ['scope', 'connection']).action(
+    act(async (given) => (await import('./verify-command.ts')).runVerify(given, context, means)),
   )
 }
 

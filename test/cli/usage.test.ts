@@ -13,7 +13,18 @@ import type { TenureConfig } from '../../src/cli/tenure-config.ts'
 import { problem, run, serveCanned } from './cli-world.ts'
 
 const VERBS = [
-  ...['dev', 'serve', 'worker', 'doctor', 'config', 'status', 'partitions', 'members', 'owner'],
+  ...[
+    'dev',
+    'serve',
+    'worker',
+    'doctor',
+    'verify',
+    'config',
+    'status',
+    'partitions',
+    'members',
+    'owner',
+  ],
   ...['watch', 'rebalances', 'rebalance', 'move', 'drain', 'undrain', 'cordon', 'uncordon'],
   ...['freeze', 'unfreeze', 'disable', 'enable', 'evict', 'incarnation'],
 ]
