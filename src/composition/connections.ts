@@ -6,8 +6,8 @@
 import { createEtcdStore, type EtcdStoreOptions } from '../etcd/etcd-store.ts'
 import { createSystemClock } from '../host/system-clock.ts'
 import { createSystemRandom } from '../host/system-random.ts'
-import { createNatsBroadcast } from '../nats/nats-broadcast.ts'
-import type { NatsOptions } from '../nats/nats-link.ts'
+import { broadcastOver } from '../nats/nats-broadcast.ts'
+import { type NatsOptions, openNatsLink } from '../nats/nats-link.ts'
 import type { Broadcast } from '../ports/broadcast.ts'
 import type { Store } from '../ports/store.ts'
 import { createRingOrder } from '../ring/hashring-order.ts'
@@ -29,7 +29,11 @@ export function shareStore(options: EtcdStoreOptions): Promise<Shared<Store>> {
 }
 
 export function shareBroadcast(options: NatsOptions): Promise<Shared<Broadcast>> {
-  return share(broadcasts, JSON.stringify(options), () => createNatsBroadcast(options))
+  return share(broadcasts, JSON.stringify(options), async () => {
+    // Nobody waits for NATS: ownership does without it, and the link dials for ever.
+    const link = openNatsLink(options)
+    return { ...broadcastOver(link), close: () => link.close() }
+  })
 }
 
 async function share<T extends { close(): Promise<void> }>(

@@ -18,6 +18,7 @@ import type { Broadcast } from '../ports/broadcast.ts'
 import type { Store } from '../ports/store.ts'
 import type { Telemetry } from '../ports/telemetry.ts'
 import { Committer } from '../runtime/committer.ts'
+import { reportConnection } from '../runtime/create-worker.ts'
 import { createGroupService, createGroups, type GroupService } from '../runtime/group-service.ts'
 import { ensureGroup } from '../runtime/group-setup.ts'
 import { createMapPublisher } from '../runtime/map-publisher.ts'
@@ -25,6 +26,7 @@ import { Mirror } from '../runtime/mirror.ts'
 import { createRebalancer } from '../runtime/rebalancer.ts'
 import { createStandingAlarms, type StandingAlarms } from '../runtime/standing-alarms.ts'
 import { clock, orderOf, random, shareBroadcast, shareStore } from './connections.ts'
+import { packageVersion } from './package-version.ts'
 
 /** How old the map may be before reads say so is measured against this pulse. */
 const PULSE_MS = 1000
@@ -39,11 +41,12 @@ export async function runServe(config: TenureConfig, interrupted: AbortSignal): 
     level,
     ...(format === 'auto' ? {} : { pretty: format === 'pretty' }),
   })
-  const metrics = createMetricsTelemetry()
+  const metrics = createMetricsTelemetry({ version: packageVersion() })
   const alarms = createStandingAlarms(clock)
   const telemetry = combineTelemetry(createLogTelemetry(logger), metrics, alarms)
   const store = await shareStore(config.etcd)
   const broadcast = await shareBroadcast(config.nats)
+  const reporting = reportConnection(broadcast.value, telemetry)
   const served: ServedGroup[] = []
   try {
     for (const name of config.groups) {
@@ -60,6 +63,7 @@ export async function runServe(config: TenureConfig, interrupted: AbortSignal): 
       host: config.http.host,
       port: config.http.port,
       readiness: () => readinessOf(served),
+      logger,
     })
     const { url } = await server.listen()
     logger.info({ event: 'listening', url, groups: config.groups }, `listening on ${url}`)
@@ -67,6 +71,7 @@ export async function runServe(config: TenureConfig, interrupted: AbortSignal): 
     await server.close()
     return 0
   } finally {
+    reporting.close()
     await Promise.all(served.map((group) => group.close()))
     await Promise.all([store.release(), broadcast.release()])
   }

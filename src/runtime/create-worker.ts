@@ -7,7 +7,7 @@ import type { GroupKeys } from '../core/keys.ts'
 import type { MemberRecord, MemberState } from '../core/member-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import { RECORD_VERSION } from '../core/record-format.ts'
-import type { Broadcast } from '../ports/broadcast.ts'
+import type { Broadcast, Subscription } from '../ports/broadcast.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { Store } from '../ports/store.ts'
@@ -71,13 +71,23 @@ export async function createWorker<Cursor>(options: CreateWorkerOptions<Cursor>)
           }),
       }),
     close: async () => {
+      reporting.close()
       voice.close()
       mirror.close()
       await options.close()
     },
   })
+  const reporting = reportConnection(broadcast, telemetry)
   voice.listen((partition, position) => worker.heard(partition, position))
   return worker
+}
+
+/** Each change of the broadcast's connection; what it was at the start is no change. */
+export function reportConnection(broadcast: Broadcast, telemetry: Telemetry): Subscription {
+  return broadcast.onStatus((status) => {
+    if (status === 'closed') return
+    telemetry.record({ type: 'broadcast-connected', connected: status === 'connected' })
+  })
 }
 
 /** Long enough for a slow disk, short enough to settle the outcome within the session's life. */
