@@ -8,6 +8,7 @@
  */
 import type { Commit, Requirement } from './commit.ts'
 import type { GroupKeys } from './keys.ts'
+import { createTenureError } from './tenure-error.ts'
 import type { Compare, KeyValue, Operation, Transaction, TransactionResult } from './transaction.ts'
 import { TRANSACTION_OPERATIONS_MAX } from './transaction.ts'
 
@@ -59,7 +60,9 @@ export function commitOutcomes(
     return batch.commits.map(() => ({ type: 'refused-all', failed }))
   }
   return result.results.map((inner) => {
-    if (inner.type !== 'transaction') throw new Error('nested transaction expected')
+    if (inner.type !== 'transaction') {
+      throw createTenureError('invariant-broken', 'a nested transaction has no such reply')
+    }
     if (inner.succeeded) return { type: 'done' }
     const got = inner.results[0]
     return { type: 'refused', stands: got?.type === 'get' ? got.found : null }

@@ -7,10 +7,14 @@
  *
  * It loses nothing over reconnects: a watch reopens after the last revision that was delivered, never
  * after one that a server merely mentioned. It trusts no watch for ever (servers lost events around
- * compactions): every `resyncMs`, and after each break, a *check* compares count and newest mod
- * revision in one writing transaction, and only a difference that stands twice, with no news between,
- * costs a new list. The same check sees a store that was restored from a backup: a revision below one
- * known before the question was sent, twice.
+ * compactions): every `resyncMs`, and after each break, a *check* looks for differences
+ * (`mirror-audit.ts`), and only one that stands twice costs a new list. The same check, a writing
+ * transaction, sees a store that was restored from a backup: a revision below one known before the
+ * question was sent, twice. A list alone may be stale, so one that shows a lower revision than known
+ * proves nothing: the check decides, and the state never goes back on the word of a list (S8).
+ *
+ * A record of a format that this build does not know fails the first list (`ready` rejects); later on it
+ * is thrown where nobody catches it, and stops the process.
  */
 import type { GroupChange } from '../core/group-state.ts'
 import { GroupState } from '../core/group-state.ts'
@@ -22,6 +26,9 @@ import type { Random } from '../ports/random.ts'
 import type { Store, Watch, WatchEnd, WatchEvent } from '../ports/store.ts'
 import type { Telemetry } from '../ports/telemetry.ts'
 import { createDeferred } from './deferred.ts'
+import { type Finding, MirrorAudit } from './mirror-audit.ts'
+import { CALL_TIMEOUT_MS, listAll } from './mirror-list.ts'
+import { MirrorPulse } from './mirror-pulse.ts'
 
 export type MirrorListener = {
   /** After each batch; the state includes it already. */
@@ -46,10 +53,10 @@ export type MirrorOptions = {
   readonly pulseMs?: number
 }
 
-const PAGE_KEYS = 5000
-const CALL_TIMEOUT_MS = 3000
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2000
+/** Until a difference is looked at again; doubles while it changes. */
+const RECHECK_FIRST_MS = 250
 
 export class Mirror {
   readonly state: GroupState
@@ -60,11 +67,13 @@ export class Mirror {
   private watch: Watch | null = null
   private checkTimer: Timer | null = null
   private retryTimer: Timer | null = null
-  private pulseTimer: Timer | null = null
-  private reachable = true
+  private pulse: MirrorPulse | null = null
   private retryMs = RETRY_FIRST_MS
-  /** The last check's difference, to see whether it stands. */
-  private difference: { readonly revision: number; readonly seen: string } | null = null
+  private readonly audit: MirrorAudit
+  /** Null while nothing differs. */
+  private recheckMs: number | null = null
+  /** The newest revision that a list or a watch delivered: where the next watch goes on. */
+  private deliveredRevision = 0
   private lowerOnce = false
   private closed = false
   private busy = false
@@ -73,8 +82,15 @@ export class Mirror {
   constructor(options: MirrorOptions) {
     this.options = options
     this.state = new GroupState(options.keys)
+    this.audit = new MirrorAudit(this.state)
     void this.list('start')
-    this.schedulePulse()
+    const { store, keys, clock, telemetry, pulseMs } = options
+    if (pulseMs !== undefined) {
+      const answered = () => {
+        if (this.watch !== null) this.confirmCurrent()
+      }
+      this.pulse = new MirrorPulse({ store, keys, clock, telemetry, pulseMs, answered })
+    }
   }
 
   /** Resolves after the first complete list. */
@@ -96,25 +112,37 @@ export class Mirror {
   close(): void {
     this.closed = true
     this.watch?.close()
+    this.watch = null
     this.checkTimer?.cancel()
     this.retryTimer?.cancel()
-    this.pulseTimer?.cancel()
+    this.pulse?.close()
     this.listed.reject(new Error('mirror closed'))
   }
 
-  private async list(why: string): Promise<void> {
+  private async list(why: string, mayGoBack = false): Promise<void> {
     if (this.closed || this.busy) return
     this.busy = true
     this.watch?.close()
     this.watch = null
-    const listed = await this.readAll()
+    const { store, keys } = this.options
+    const listed = await listAll(store, keys.prefix, () => this.closed)
     this.busy = false
     if (this.closed) return
-    if (listed === null) return this.retryLater(() => this.list(why))
-    this.retryMs = RETRY_FIRST_MS
-    this.difference = null
+    if (!listed.ok) {
+      this.broken(listed.detail)
+      return this.retryLater(() => this.list(why, mayGoBack))
+    }
     const { revision, entries } = listed
-    const change = this.state.replace(entries, revision)
+    if (revision < this.state.revision && !mayGoBack) {
+      this.openWatch()
+      return this.retryLater(() => this.check())
+    }
+    this.retryMs = RETRY_FIRST_MS
+    this.recheckMs = null
+    const change = this.replaced(entries, revision)
+    if (change === null) return
+    this.deliveredRevision = revision
+    this.audit.reset()
     this.confirmCurrent()
     const { group, telemetry } = this.options
     telemetry.record({ type: 'mirror-listed', group, revision, keys: entries.length, why })
@@ -124,62 +152,66 @@ export class Mirror {
     this.scheduleCheck()
   }
 
-  /** Every key at one revision, or null when a page failed. */
-  private async readAll(): Promise<{ revision: number; entries: KeyValue[] } | null> {
-    const { store, keys } = this.options
-    const entries: KeyValue[] = []
-    let revision: number | null = null
-    let after: string | null = null
-    for (;;) {
-      const reply: Awaited<ReturnType<Store['list']>> = await store.list(
-        {
-          prefix: keys.prefix,
-          limit: PAGE_KEYS,
-          ...(after === null ? {} : { after }),
-          ...(revision === null ? {} : { atRevision: revision }),
-        },
-        { timeoutMs: CALL_TIMEOUT_MS },
-      )
-      if (!reply.ok) {
-        this.broken(reply.detail)
-        return null
-      }
-      revision ??= reply.revision
-      for (const entry of reply.value.entries) entries.push(entry)
-      if (!reply.value.more) return { revision, entries }
-      after = entries[entries.length - 1]?.key ?? null
+  private replaced(entries: readonly KeyValue[], revision: number): GroupChange | null {
+    try {
+      return this.state.replace(entries, revision)
+    } catch (error) {
+      const isFirst = this.currentAtMs === null
+      this.listed.reject(error)
+      this.close()
+      if (!isFirst) throw error
+      return null
     }
   }
 
   private openWatch(): void {
     if (this.closed) return
     this.watch?.close()
-    this.watch = this.options.store.watch(this.options.keys.prefix, this.state.revision + 1, {
-      events: (events) => this.watched(events),
+    this.watch = null
+    const from = this.deliveredRevision + 1
+    // What an earlier watch still says is not listened to.
+    let isOver = false
+    const watch = this.options.store.watch(this.options.keys.prefix, from, {
+      events: (events) => {
+        if (!isOver && !this.closed) this.watched(events)
+      },
       progress: (revision) => {
+        if (isOver || this.closed) return
         if (revision > this.state.revision) this.state.revision = revision
         this.confirmCurrent()
       },
-      ended: (end) => this.watchEnded(end),
+      ended: (end) => {
+        if (isOver || this.closed) return
+        isOver = true
+        this.watch = null
+        this.watchEnded(end)
+      },
     })
+    if (isOver) return
+    this.watch = {
+      close: () => {
+        isOver = true
+        watch.close()
+      },
+    }
   }
 
   private watched(events: readonly WatchEvent[]): void {
     const last = events[events.length - 1]
-    if (last === undefined || this.closed) return
+    if (last === undefined) return
     const revision = last.type === 'put' ? last.entry.modRevision : last.modRevision
     const change = this.state.apply(events, revision)
+    this.deliveredRevision = Math.max(this.deliveredRevision, revision)
     this.confirmCurrent()
     this.retryMs = RETRY_FIRST_MS
     this.emit(change)
   }
 
   private watchEnded(end: WatchEnd): void {
-    this.watch = null
-    if (this.closed) return
     switch (end.reason) {
       case 'compacted':
-        void this.list('compacted')
+        // Not at once: a server whose lists are stale as well would be asked without pause.
+        this.retryLater(() => this.list('compacted'))
         return
       case 'broken':
       case 'refused':
@@ -195,7 +227,7 @@ export class Mirror {
     this.checkTimer?.cancel()
     const { clock, random } = this.options
     const resyncMs = this.options.resyncMs ?? 15_000
-    const delayMs = this.difference === null ? resyncMs * (0.9 + random.fraction() / 5) : 250
+    const delayMs = this.recheckMs ?? resyncMs * (0.9 + random.fraction() / 5)
     this.checkTimer = clock.schedule(delayMs, () => void this.check())
   }
 
@@ -225,31 +257,28 @@ export class Mirror {
     if (reply.revision < knownBefore) return this.wentBack()
     this.lowerOnce = false
     const summary = reply.value.results[1]
-    if (summary?.type !== 'summary') return
-    if (this.standsApart(summary)) return void this.list('out of step')
+    const finding = summary?.type === 'summary' ? this.audit.summary(summary) : 'same'
+    const found = finding === 'same' ? await this.sweep() : finding
+    if (this.closed || this.busy) return
+    if (found === 'stands') return void this.list('out of step')
     if (this.watch === null) this.openWatch()
-    if (this.difference === null) this.confirmCurrent()
+    if (found === 'same') this.confirmCurrent()
+    const { resyncMs = 15_000 } = this.options
+    const nextMs = this.recheckMs === null ? RECHECK_FIRST_MS : this.recheckMs * 2
+    this.recheckMs = found === 'same' ? null : Math.min(resyncMs, nextMs)
     this.scheduleCheck()
   }
 
-  private schedulePulse(): void {
-    const { clock, pulseMs } = this.options
-    if (pulseMs === undefined || this.closed) return
-    this.pulseTimer = clock.schedule(pulseMs, () => void this.pulse(pulseMs))
-  }
-
-  private async pulse(timeoutMs: number): Promise<void> {
-    const { store, keys, telemetry } = this.options
-    const success = [{ type: 'delete', key: keys.never }] as const
-    const reply = await store.transact({ compare: [], success, failure: [] }, { timeoutMs })
-    if (this.closed) return
-    if (reply.ok && this.watch !== null) this.confirmCurrent()
-    if (reply.ok !== this.reachable) {
-      this.reachable = reply.ok
-      const detail = reply.ok ? '' : reply.detail
-      telemetry.record({ type: 'store-reachable', reachable: reply.ok, detail })
-    }
-    this.schedulePulse()
+  /** One page of keys more; one that cannot be had, or is stale, shows nothing. */
+  private async sweep(): Promise<Finding> {
+    const { store, keys } = this.options
+    this.busy = true
+    const request = { prefix: keys.prefix, ...this.audit.page }
+    const knownBefore = this.state.revision
+    const reply = await store.list(request, { timeoutMs: CALL_TIMEOUT_MS })
+    this.busy = false
+    const isNews = reply.ok && reply.revision >= knownBefore
+    return isNews ? this.audit.sweep(reply.value.entries, reply.value.more) : 'same'
   }
 
   /** A lower revision once may be a confused answer; twice, the store's history was replaced. */
@@ -261,21 +290,7 @@ export class Mirror {
     }
     this.lowerOnce = false
     for (const listener of this.listeners) listener.rewound()
-    void this.list('store went back')
-  }
-
-  /** True when the same difference stands a second time although nothing arrived in between. */
-  private standsApart(theirs: { count: number; newestModRevision: number }): boolean {
-    const ours = this.state.summary()
-    const same = ours.count === theirs.count && ours.newestModRevision === theirs.newestModRevision
-    if (same) {
-      this.difference = null
-      return false
-    }
-    const seen = `${theirs.count}/${theirs.newestModRevision}`
-    const before = this.difference
-    this.difference = { revision: this.state.revision, seen }
-    return before !== null && before.seen === seen && before.revision === this.state.revision
+    void this.list('store went back', true)
   }
 
   private confirmCurrent(): void {

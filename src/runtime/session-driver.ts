@@ -76,6 +76,8 @@ export class SessionDriver implements SessionDeadline {
   /** Ends the session locally at once, then closes its lease; resolves when the store answered. */
   async close(cause: 'closed' | 'evicted' | 'drain-overdue' | 'invariant-broken'): Promise<void> {
     this.handle({ type: 'close', cause })
+    // Called out of `ended` it comes before the lease is being closed: that follows in this same turn.
+    await Promise.resolve()
     await this.closing
   }
 
