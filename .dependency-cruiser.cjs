@@ -20,6 +20,11 @@ module.exports = {
       'drives core over ports',
     ),
     only(
+      'src/work',
+      ['src/core/', 'src/ports/', 'src/work/', 'src/runtime/(worker-options|deferred)'],
+      'work on partitions, over ports; no resource, no server',
+    ),
+    only(
       'src/etcd',
       [
         'src/core/',

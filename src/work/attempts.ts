@@ -1,0 +1,100 @@
+/**
+ * One piece of work, tried until it is done, given up after too many failures, or the grant ends.
+ *
+ *   try ──▶ done
+ *    │ ▲ throws            failures < most: wait, longer each time, without a place in the worker
+ *    └─┘                   failures = most: buried
+ *    any ──▶ thrown through: the gate refused, the partition is lost, the fence refused
+ */
+import { isTenureError } from '../core/tenure-error.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
+import type { Partition } from '../runtime/worker-options.ts'
+
+export type BackOff = {
+  /** Default 200 ms. */
+  readonly firstMs?: number
+  /** Each wait is twice the one before, up to this. Default 30,000 ms. */
+  readonly maxMs?: number
+}
+
+export type AttemptOptions = {
+  readonly clock: Clock
+  readonly backOff: BackOff
+  /** Failures before this grant, as far as they are stored. */
+  readonly failuresBefore: number
+  readonly failuresMax: number
+  /** @param attempt 1 for the first, counting earlier grants' as far as they are stored */
+  readonly run: (attempt: number) => Promise<void> | void
+  readonly onFailure: (failures: number, error: unknown) => void
+  /** Puts it aside for good. */
+  readonly bury: (failures: number, error: unknown) => Promise<void>
+}
+
+const BACK_OFF_FIRST_MS = 200
+const BACK_OFF_MAX_MS = 30_000
+
+/**
+ * False when the partition is being given up, so that the work was left to the next owner.
+ * @throws TenureError `work-refused`, `lost`, `draining`, `fence-refused`; and whatever `bury` throws
+ */
+export async function attempt(p: Partition, options: AttemptOptions): Promise<boolean> {
+  const { clock, backOff, failuresMax, run, onFailure, bury } = options
+  for (let failures = options.failuresBefore; !p.draining.aborted; ) {
+    try {
+      await p.work(() => run(failures + 1))
+      return true
+    } catch (error: unknown) {
+      if (endsTheGrant(error)) throw error
+      failures += 1
+      onFailure(failures, error)
+      if (failures >= failuresMax) {
+        await p.work(() => bury(failures, error))
+        return true
+      }
+    }
+    const { firstMs = BACK_OFF_FIRST_MS, maxMs = BACK_OFF_MAX_MS } = backOff
+    const inThisGrant = failures - options.failuresBefore
+    await pause(clock, Math.min(maxMs, firstMs * 2 ** Math.min(inThisGrant - 1, 20)), p.draining)
+  }
+  return false
+}
+
+/** Not the message's fault. */
+export function endsTheGrant(error: unknown): boolean {
+  return (
+    isTenureError(error, 'work-refused') ||
+    isTenureError(error, 'lost') ||
+    isTenureError(error, 'draining') ||
+    isTenureError(error, 'fence-refused')
+  )
+}
+
+/**
+ * What to do where the resource refused the token: nothing, if the grant is over, or is seen to be soon.
+ * A refusal of a grant that goes on is more than a late write, and is thrown.
+ */
+export async function afterRefusal(clock: Clock, p: Partition, error: unknown): Promise<void> {
+  await pause(clock, REFUSAL_SETTLES_MS, p.draining)
+  if (!p.draining.aborted) throw error
+}
+
+/** A member hears of its loss within this time, unless it has not lost anything. */
+const REFUSAL_SETTLES_MS = 3000
+
+/** Ends early when the signal fires. */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    let timer: Timer | null = null
+    const end = () => {
+      timer?.cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    if (signal.aborted) {
+      resolve()
+      return
+    }
+    signal.addEventListener('abort', end)
+    timer = clock.schedule(delayMs, end)
+  })
+}
