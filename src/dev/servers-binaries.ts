@@ -6,18 +6,19 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createTenureError } from '../core/tenure-error.ts'
 
-export type ServerProgram = 'etcd' | 'nats-server'
+export type ServerProgram = 'etcd' | 'nats-server' | 'redis-server'
 
 const VARIABLE: Readonly<Record<ServerProgram, string>> = {
   etcd: 'TENURE_ETCD_BIN',
   'nats-server': 'TENURE_NATS_BIN',
+  'redis-server': 'TENURE_REDIS_BIN',
 }
 
 /** Debian puts nats-server where the PATH of a user often does not reach. */
 const USUAL_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/bin', '/opt/homebrew/bin']
 
 /**
- * Path of the program: the one given, or named by `TENURE_ETCD_BIN` or `TENURE_NATS_BIN`, or found on
+ * Path of the program: the one given, or named by a variable such as `TENURE_ETCD_BIN`, or found on
  * PATH, or in one of the usual folders, in this order.
  *
  * @throws TenureError `binary-missing`, with the remedy. A path that was named and is no program is

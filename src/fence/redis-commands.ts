@@ -1,0 +1,102 @@
+/**
+ * What a guarded effect's commands touch, asked of the server itself, which knows all its commands: their
+ * keys, and whether a script may run them. Everything that can be refused is refused before anything is
+ * sent, since a script that fails half-way is not undone.
+ */
+import type { Cluster, Redis } from 'ioredis'
+import { createTenureError, type TenureError } from '../core/tenure-error.ts'
+
+/** Name and arguments, as `['hset', key, field, value]`. */
+export type RedisCommand = readonly [name: string, ...words: (string | number | Buffer)[]]
+
+type CommandFacts = {
+  /** Words, the name included; negative: at least so many. */
+  readonly arity: number
+  readonly flags: ReadonlySet<string>
+  readonly firstKey: number
+  readonly lastKey: number
+  readonly keyStep: number
+}
+
+/** Lua's own limit for the arguments of one call is a little above. */
+const WORDS_MAX = 7000
+/** Commands without a key that do no harm beyond the partition. */
+const KEYLESS = new Set(['publish'])
+
+export type CommandChecker = {
+  /** @throws TenureError `invalid-argument`: unknown, of wrong length, or not for scripts. */
+  keysOf(command: RedisCommand): Promise<readonly string[]>
+}
+
+export function createCommandChecker(client: Redis | Cluster): CommandChecker {
+  const known = new Map<string, CommandFacts>()
+  const factsOf = async (name: string): Promise<CommandFacts> => {
+    const facts = known.get(name) ?? readFacts(await client.call('COMMAND', 'INFO', name))
+    if (facts === null) throw invalid(`Redis has no command "${name}"`)
+    known.set(name, facts)
+    return facts
+  }
+  return {
+    async keysOf(command) {
+      const name = command[0].toLowerCase()
+      const facts = await factsOf(name)
+      refuseUnfit(command, name, facts)
+      const keys =
+        facts.firstKey === 0 || facts.flags.has('movablekeys')
+          ? await askForKeys(client, command)
+          : keysByPosition(command, facts)
+      if (keys.length === 0 && !KEYLESS.has(name)) {
+        throw invalid(`${name} names no key: a guarded effect writes keys of its partition only`)
+      }
+      return keys
+    },
+  }
+}
+
+function refuseUnfit(command: RedisCommand, name: string, facts: CommandFacts): void {
+  if (facts.flags.has('noscript')) throw invalid(`${name} cannot be part of a guarded effect`)
+  const fits = facts.arity < 0 ? command.length >= -facts.arity : command.length === facts.arity
+  if (!fits) throw invalid(`${name} has a wrong number of arguments`)
+  if (command.length > WORDS_MAX) {
+    throw invalid(`${name} has ${command.length} words: ${WORDS_MAX} at most, split the command`)
+  }
+}
+
+function keysByPosition(command: RedisCommand, facts: CommandFacts): readonly string[] {
+  const last = facts.lastKey < 0 ? command.length + facts.lastKey : facts.lastKey
+  const keys: string[] = []
+  for (let index = facts.firstKey; index <= last; index += Math.max(1, facts.keyStep)) {
+    keys.push(String(command[index]))
+  }
+  return keys
+}
+
+async function askForKeys(
+  client: Redis | Cluster,
+  command: RedisCommand,
+): Promise<readonly string[]> {
+  try {
+    return (await client.call('COMMAND', ['GETKEYS', ...command])) as string[]
+  } catch (error) {
+    if (/no key arguments/i.test(String(error))) return []
+    throw error
+  }
+}
+
+/** Null for an unknown command. The reply is a list of one entry per name that was asked for. */
+function readFacts(reply: unknown): CommandFacts | null {
+  const entry = Array.isArray(reply) ? (reply[0] as unknown) : null
+  if (!Array.isArray(entry)) return null
+  const [, arity, flags, firstKey, lastKey, keyStep] = entry as readonly unknown[]
+  return {
+    arity: Number(arity),
+    flags: new Set([...(flags as Iterable<unknown>)].map(String)),
+    firstKey: Number(firstKey),
+    lastKey: Number(lastKey),
+    keyStep: Number(keyStep),
+  }
+}
+
+function invalid(message: string): TenureError {
+  return createTenureError('invalid-argument', message, { details: { field: 'effect' } })
+}
