@@ -70,6 +70,24 @@ module.exports = {
       ],
       'the in-memory world, and the conformance suite of fences with its processes',
     ),
+    only(
+      'src/fence',
+      ['src/core/', 'src/ports/', 'src/fence/', '(node:)?crypto$', 'node_modules/'],
+      'fences over core; the resources are the clients that users pass in',
+    ),
+    {
+      name: 'fence-postgres-client',
+      severity: 'error',
+      from: { pathNot: '^src/(fence/postgres|dev/)' },
+      to: { path: '^node_modules/(@types/)?pg/' },
+    },
+    {
+      name: 'fence-clients-are-types',
+      comment: 'the user passes the client in, so a fence loads none itself',
+      severity: 'error',
+      from: { path: '^src/fence/' },
+      to: { path: '^node_modules/', dependencyTypesNot: ['type-only'] },
+    },
     {
       name: 'http-and-cli-know-no-etcd-keys',
       severity: 'error',
