@@ -19,6 +19,7 @@
 import type { MemberName, OperationId, PartitionId, SessionId } from './ids.ts'
 import type { Owner, PartitionRecord, PendingMove, PreviousOwner } from './partition-record.ts'
 import { encodePartitionRecord, recordOwner } from './partition-record.ts'
+import type { Position } from './token.ts'
 
 export type Requirement =
   | {
@@ -137,19 +138,25 @@ export function retarget(
   return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)
 }
 
-/** Ends all work on the partition, everywhere, until the incarnation rises. No grant. */
+/**
+ * Ends all work on the partition, everywhere, until the incarnation rises. No grant.
+ * @param highest what made the owner halt; kept in the record where its incarnation is a later one, since
+ *   whoever raises the incarnation must exceed it
+ */
 export function halt(
   partition: PartitionId,
   stored: StoredRecord,
   owner: Owner,
   reason: string,
   stamp: Stamp,
+  highest: Position | null = null,
 ): Commit {
   const { record } = stored
   return commit(partition, stored.raw, [{ type: 'session-alive', ...owner }], {
     phase: 'halted',
     owner,
     reason,
+    ...(highest !== null && highest.incarnation > record.incarnation ? { highest } : {}),
     incarnation: record.incarnation,
     generation: record.generation,
     previous: record.previous,

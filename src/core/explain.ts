@@ -8,7 +8,7 @@ import type { MemberName, PartitionId } from './ids.ts'
 import type { OperatorMark, RebalanceRecord } from './operator-records.ts'
 import { isFinished } from './operator-records.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
-import { recordOwner } from './partition-record.ts'
+import { haltedThrough, recordOwner } from './partition-record.ts'
 
 /** Null when there is nothing to explain. */
 export function explainPartition(state: GroupState, partition: PartitionId): string | null {
@@ -29,7 +29,7 @@ function explainHalted(
   if (incarnation < (state.incarnation ?? 0)) {
     return `was halted under incarnation ${incarnation} (${reason}): it is granted anew`
   }
-  return `halted (${reason}): raise the incarnation above ${incarnation}`
+  return `halted (${reason}): raise the incarnation above ${haltedThrough(record)}`
 }
 
 function explainVacant(

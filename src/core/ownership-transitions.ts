@@ -171,7 +171,7 @@ export function sendHalt(
 ): OwnershipStep {
   const { record } = stored
   if (record.phase === 'vacant') return stay(seat)
-  const commit = halt(context.partition, stored, me, 'fence-ahead', context.stamp)
+  const commit = halt(context.partition, stored, me, 'fence-ahead', context.stamp, highest)
   return to(seat, { status: 'halting', grant: grantOf(record), commit, highest }, [
     ...before,
     { type: 'commit', commit, purpose: 'halt' },

@@ -18,6 +18,7 @@
 import type { MemberName, OperationId, PartitionId, SessionId } from './ids.ts'
 import { isObject, readVersion } from './record-format.ts'
 import { createTenureError } from './tenure-error.ts'
+import type { Position } from './token.ts'
 
 export type Owner = {
   readonly member: MemberName
@@ -82,6 +83,8 @@ export type PartitionRecord =
       readonly phase: 'halted'
       readonly owner: Owner
       readonly reason: string
+      /** What a resource has sealed, where that is of a later incarnation than the record. */
+      readonly highest?: Position
     })
 
 export const MOVE_REWRITES_MAX = 8
@@ -91,9 +94,14 @@ export function recordOwner(record: PartitionRecord | null): Owner | null {
   return record === null || record.phase === 'vacant' ? null : record.owner
 }
 
+/** The incarnation that must be exceeded before a halted partition is granted again. */
+export function haltedThrough(record: PartitionRecord & { readonly phase: 'halted' }): number {
+  return Math.max(record.incarnation, record.highest?.incarnation ?? 0)
+}
+
 const KNOWN = new Set([
   ...['incarnation', 'generation', 'phase', 'owner', 'how', 'move', 'reason'],
-  ...['operation', 'previous', 'atMs'],
+  ...['highest', 'operation', 'previous', 'atMs'],
 ])
 
 export function encodePartitionRecord(record: PartitionRecord): string {

@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionOptions } from '../composition/environment.ts'
 import { startWorker } from '../composition/start-worker.ts'
 import type { GroupSettings } from '../core/group-config.ts'
-import type { Token } from '../core/token.ts'
+import type { Position } from '../core/token.ts'
 import { jetStreamOver } from '../nats/jetstream.ts'
 import type { StreamMessage } from '../nats/jetstream-reader.ts'
 import { openNatsLink } from '../nats/nats-link.ts'
-import type { Worker, WorkerOptions } from '../runtime/worker-options.ts'
+import type { Partition, Worker, WorkerOptions } from '../runtime/worker-options.ts'
 import { ORDERS_STREAM, ordersSubject } from './producer.ts'
 
 export type DemoWorkerOptions = ConnectionOptions &
@@ -35,7 +35,7 @@ export async function startDemoWorker(options: DemoWorkerOptions): Promise<Worke
   const worker = await startWorker<{ next: number }>({
     ...rest,
     acquire: async (p) => {
-      const { checkpoint } = (await ask(ledgerUrl, 'seal', { token: p.token }, p.signal)) as {
+      const { checkpoint } = (await ask(ledgerUrl, 'seal', p, {})) as {
         checkpoint: number
       }
       return { next: checkpoint + 1 }
@@ -44,7 +44,7 @@ export async function startDemoWorker(options: DemoWorkerOptions): Promise<Worke
       const subject = ordersSubject(p.id)
       const from = { stream: ORDERS_STREAM, subject, fromSequence: cursor.next }
       for await (const message of orders.read({ ...from, signal: p.draining })) {
-        await p.work(() => handle(ledgerUrl, p.token, message, p.signal))
+        await p.work(() => handle(ledgerUrl, p, message))
         cursor.next = message.sequence + 1
       }
     },
@@ -56,34 +56,33 @@ export async function startDemoWorker(options: DemoWorkerOptions): Promise<Worke
   return worker
 }
 
-async function handle(
-  ledgerUrl: string,
-  token: Token,
-  message: StreamMessage,
-  signal: AbortSignal,
-): Promise<void> {
+async function handle(ledgerUrl: string, p: Partition, message: StreamMessage): Promise<void> {
   const { order, key } = JSON.parse(new TextDecoder().decode(message.data)) as Order
   await delay(message.sequence % THINK_MAX_MS)
   // No look at the gate here: a pause may fall just before the write, and the fence must refuse it.
-  await ask(ledgerUrl, 'apply', { token, order, key, sequence: message.sequence }, signal)
+  await ask(ledgerUrl, 'apply', p, { order, key, sequence: message.sequence })
 }
 
 /** Asks until the ledger answers. A refusal is an error; when the partition is lost, so is an outage. */
 async function ask(
   ledgerUrl: string,
   what: 'seal' | 'apply',
-  body: unknown,
-  signal: AbortSignal,
+  p: Partition,
+  body: object,
 ): Promise<unknown> {
   for (;;) {
     const reply = await fetch(`${ledgerUrl}/${what}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      body: JSON.stringify({ token: p.token, ...body }),
     }).catch(() => null)
     if (reply?.ok) return reply.json()
-    if (reply?.status === 409) throw new Error(`the ledger refused: ${await reply.text()}`)
-    signal.throwIfAborted()
+    if (reply?.status === 409) {
+      const { highest } = (await reply.json()) as { highest: Position | null }
+      if (highest !== null) p.refused(highest)
+      throw new Error(`the ledger refused: it has sealed ${JSON.stringify(highest)}`)
+    }
+    p.signal.throwIfAborted()
     await delay(RETRY_MS)
   }
 }

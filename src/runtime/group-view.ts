@@ -13,7 +13,7 @@ import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
 import type { RebalanceRecord } from '../core/operator-records.ts'
 import { partitionOf } from '../core/partition-key.ts'
 import type { PartitionRecord, PreviousOwner } from '../core/partition-record.ts'
-import { recordOwner } from '../core/partition-record.ts'
+import { haltedThrough, recordOwner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
@@ -77,7 +77,7 @@ export class MirroredGroup implements GroupView {
       const record = state.record(partition)?.record
       if (record?.phase === 'halted') {
         counts.halted += 1
-        haltedAt = Math.max(haltedAt, record.incarnation)
+        haltedAt = Math.max(haltedAt, haltedThrough(record))
       } else if (record === undefined || state.liveOwner(partition) === null) counts.vacant += 1
       else {
         counts.owned += 1

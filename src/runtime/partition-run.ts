@@ -13,7 +13,8 @@
  */
 import type { GiveUp, Grant } from '../core/ownership-state.ts'
 import { createTenureError, isTenureError, TenureError } from '../core/tenure-error.ts'
-import type { Token } from '../core/token.ts'
+import type { Position, Token } from '../core/token.ts'
+import { comparePositions } from '../core/token.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { LossCause, WorkRefusal } from '../ports/telemetry.ts'
 import type { Gate } from './gate.ts'
@@ -28,6 +29,7 @@ export type RunReporter = {
   handlerFailed(handler: 'release' | 'lost', error: unknown): void
   drained(): void
   refused(reason: WorkRefusal): void
+  fenceAhead(highest: Position): void
 }
 
 const RUN_BACK_OFF_FIRST_MS = 100
@@ -92,6 +94,12 @@ export class PartitionRun<Cursor> implements Partition {
     if (this.gate.holds()) return
     const cause = this.lostCause ?? (this.gate.status === 'suspect' ? 'superseded' : 'deadline')
     throw lostError(this.token, cause)
+  }
+
+  refused({ incarnation, generation }: Position): void {
+    const highest = { incarnation, generation }
+    // A resource that has seen less refuses for another reason: it was not sealed, or is another's.
+    if (comparePositions(highest, this.token) >= 0) this.reporter.fenceAhead(highest)
   }
 
   async work<T>(fn: (partition: Partition) => T | Promise<T>): Promise<T> {

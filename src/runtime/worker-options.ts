@@ -8,7 +8,7 @@
  */
 import type { GroupSettings } from '../core/group-config.ts'
 import type { MemberName, PartitionId } from '../core/ids.ts'
-import type { Token } from '../core/token.ts'
+import type { Position, Token } from '../core/token.ts'
 import type { LossCause } from '../ports/telemetry.ts'
 
 /** One grant of one partition, in the author's hands. Ends with the grant; never reused. */
@@ -32,6 +32,13 @@ export interface Partition {
    * @throws TenureError `lost` unless the token is held right now.
    */
   check(): void
+  /**
+   * A resource refused this token and says what it has sealed. Say so here whenever it happens: mostly a
+   * newer owner has taken over and nothing follows, but when etcd still calls this member the owner, then
+   * etcd was restored from a backup. The partition is then halted everywhere, with an alarm, until an
+   * operator raises the incarnation.
+   */
+  refused(highest: Position): void
 }
 
 /** The four handlers. `Cursor` is whatever `acquire` returns. */

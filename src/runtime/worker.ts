@@ -249,6 +249,7 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
         report({ type: 'handler-failed', handler, detail: describe(error) })
       },
       drained: () => this.core.drained(partition, grant),
+      fenceAhead: (highest) => this.core.fenceAhead(partition, grant, highest),
       refused: (reason: WorkRefusal) =>
         telemetry.record({ type: 'work-refused', group, member, partition, reason }),
     }

@@ -9,9 +9,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { LedgerBook, type LedgerToken } from '../../../src/dev/ledger-book.ts'
 import { machineMs } from '../../../src/dev/machine-time.ts'
 import type { CleanUp } from '../../support/servers.ts'
+
+const EFFECT_MAX_MS = 60
 
 export type Seal = { readonly token: LedgerToken; readonly atMs: number; readonly sealed: boolean }
 
@@ -75,9 +78,12 @@ export async function startFencedResource(cleanUp: CleanUp): Promise<FencedResou
       case '/apply': {
         const { sequence, admittedMs } = body as { sequence: number; admittedMs: number }
         await pass('apply', token)
-        const { outcome } = book.apply(token, sequence)
+        // An effect takes its time, so that drains and deaths find work in flight.
+        if (!book.refuses(token)) await delay(sequence % EFFECT_MAX_MS)
+        const applied = book.apply(token, sequence)
+        const { outcome } = applied
         effects.push({ token, sequence, admittedMs, beginMs, endMs: machineMs(), outcome })
-        reply(outcome === 'refused' ? 409 : 200, { outcome })
+        reply(outcome === 'refused' ? 409 : 200, applied)
         return
       }
       default:

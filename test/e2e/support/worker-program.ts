@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startWorker } from '../../../src/composition/start-worker.ts'
 import { isTenureError } from '../../../src/core/tenure-error.ts'
-import type { Token } from '../../../src/core/token.ts'
+import type { Position, Token } from '../../../src/core/token.ts'
 import { machineMs } from '../../../src/dev/machine-time.ts'
 import type { Partition, Worker } from '../../../src/runtime/worker-options.ts'
 import type { WorkerCommand, WorkerLine, WorkerProgramOptions } from './worker-lines.ts'
@@ -62,7 +62,7 @@ async function start(): Promise<Worker> {
       nats: { servers: natsServers },
       telemetry: { record: (event) => say({ type: 'telemetry', event }) },
       acquire: async (p) => {
-        const { checkpoint } = (await ask('seal', { token: p.token })) as { checkpoint: number }
+        const { checkpoint } = (await ask('seal', p, { token: p.token })) as { checkpoint: number }
         say({ type: 'acquired', token: p.token })
         return { next: checkpoint + 1 }
       },
@@ -89,7 +89,7 @@ async function admitted(p: Partition, cursor: Cursor): Promise<void> {
     await p.work(async () => {
       const admittedMs = machineMs()
       if (options.asksFirst) await askFirst(p)
-      await ask('apply', { token: p.token, sequence: cursor.next, admittedMs })
+      await ask('apply', p, { token: p.token, sequence: cursor.next, admittedMs })
       cursor.next += 1
     })
   } catch (error: unknown) {
@@ -101,7 +101,7 @@ async function admitted(p: Partition, cursor: Cursor): Promise<void> {
 }
 
 async function askFirst(p: Partition): Promise<void> {
-  await ask('begin', { token: p.token })
+  await ask('begin', p, { token: p.token })
   let held = true
   try {
     p.check()
@@ -127,7 +127,11 @@ type Question = {
 }
 
 /** Asks until the resource answers; a refusal is an error. */
-async function ask(what: 'seal' | 'begin' | 'apply', body: Question): Promise<unknown> {
+async function ask(
+  what: 'seal' | 'begin' | 'apply',
+  p: Partition,
+  body: Question,
+): Promise<unknown> {
   for (;;) {
     const reply = await fetch(`${options.resourceUrl}/${what}`, {
       method: 'POST',
@@ -135,8 +139,9 @@ async function ask(what: 'seal' | 'begin' | 'apply', body: Question): Promise<un
     }).catch(() => null)
     if (reply?.ok) return reply.json()
     if (reply?.status === 409) {
-      await reply.arrayBuffer()
+      const { highest } = (await reply.json()) as { highest: Position | null }
       say({ type: 'refused', token: body.token })
+      if (highest !== null) p.refused(highest)
       throw new Error(`the resource refused to ${what}`)
     }
     await delay(RETRY_MS)
