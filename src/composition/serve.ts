@@ -24,6 +24,7 @@ import { ensureGroup } from '../runtime/group-setup.ts'
 import { createMapPublisher } from '../runtime/map-publisher.ts'
 import { Mirror } from '../runtime/mirror.ts'
 import { createRebalancer } from '../runtime/rebalancer.ts'
+import { RewindWatch } from '../runtime/rewind-watch.ts'
 import { createStandingAlarms, type StandingAlarms } from '../runtime/standing-alarms.ts'
 import { clock, orderOf, random, shareBroadcast, shareStore } from './connections.ts'
 import { packageVersion } from './package-version.ts'
@@ -105,21 +106,28 @@ async function serveGroup(
     mirror.subscribe({ changed: (change) => publisher.onChange(change), rewound: () => {} }),
     rebalancer.onLeader((leading) => publisher.setLeader(leading)),
   ]
+  const rewinds = new RewindWatch(shared)
   const service = createGroupService({
     ...shared,
+    highestIncarnation: () => rewinds.highestKnown(),
     isServing: (partition, { incarnation, generation }) => {
       const view = publisher.map()?.view(partition)
       return (
         view?.serving === true && view.incarnation === incarnation && view.generation === generation
       )
     },
-    alarms: () => alarms.of(group),
+    // A rewound store is told of until the incarnation rises, and not a moment longer.
+    alarms: () => [
+      ...alarms.of(group).filter((alarm) => !alarm.startsWith('store-rewound')),
+      ...rewinds.alarms(),
+    ],
   })
   endings.push(metrics.registerGaugeSource(group, () => gaugesOf(service)))
   return {
     service,
     close: async () => {
       for (const end of endings) end()
+      rewinds.close()
       service.close()
       publisher.close()
       await rebalancer.close()

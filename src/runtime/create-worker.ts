@@ -17,6 +17,7 @@ import { ensureGroup } from './group-setup.ts'
 import { Member } from './member.ts'
 import { MemberSession } from './member-session.ts'
 import { Mirror } from './mirror.ts'
+import { RewindWatch } from './rewind-watch.ts'
 import { createServingVoice } from './serving-voice.ts'
 import { WorkerRuntime } from './worker.ts'
 import type { Worker, WorkerOptions } from './worker-options.ts'
@@ -41,6 +42,7 @@ export async function createWorker<Cursor>(options: CreateWorkerOptions<Cursor>)
   const config = await ensureGroup({ store, keys, clock, group, settings: options.settings ?? {} })
   const mirror = new Mirror({ group, keys, store, clock, random, telemetry })
   await mirror.ready
+  const rewinds = new RewindWatch({ group, keys, store, clock, telemetry, mirror })
   const committer = new Committer({
     store,
     keys,
@@ -73,6 +75,7 @@ export async function createWorker<Cursor>(options: CreateWorkerOptions<Cursor>)
     close: async () => {
       reporting.close()
       voice.close()
+      rewinds.close()
       mirror.close()
       await options.close()
     },

@@ -10,7 +10,7 @@ import type { MemberName, PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import type { OperatorMark, RebalanceKind, RebalanceRecord } from '../core/operator-records.ts'
 import { decodeOperatorMark, encodeOperatorMark } from '../core/operator-records.ts'
-import { recordOwner } from '../core/partition-record.ts'
+import { haltedThrough, recordOwner } from '../core/partition-record.ts'
 import { isTenureError } from '../core/tenure-error.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { By, Change, GroupAdmin, Refusal } from '../ports/group-access.ts'
@@ -24,6 +24,8 @@ export type GroupAdminOptions = {
   readonly clock: Clock
   readonly random: Random
   readonly changes: GroupChanges
+  /** The highest incarnation that this process knows of, beyond what the records show. */
+  readonly highestIncarnation?: () => number
 }
 
 const TEXT_LENGTH_MAX = 1000
@@ -35,6 +37,7 @@ export class MirroredAdmin implements GroupAdmin {
   private readonly clock: Clock
   private readonly random: Random
   private readonly changes: GroupChanges
+  private readonly highestIncarnation: () => number
 
   constructor(options: GroupAdminOptions) {
     this.keys = options.keys
@@ -42,6 +45,7 @@ export class MirroredAdmin implements GroupAdmin {
     this.clock = options.clock
     this.random = options.random
     this.changes = options.changes
+    this.highestIncarnation = options.highestIncarnation ?? (() => 0)
   }
 
   async requestRebalance(
@@ -129,7 +133,7 @@ export class MirroredAdmin implements GroupAdmin {
             change: refuse('precondition-failed', 'the group has no incarnation'),
           }
         }
-        const next = Math.max(nowSeconds, Number(stands.value) + 1, this.highestHalted() + 1)
+        const next = Math.max(nowSeconds, Number(stands.value) + 1, this.highestReported() + 1)
         return { type: 'put', value: String(next), result: next }
       },
     })
@@ -202,11 +206,11 @@ export class MirroredAdmin implements GroupAdmin {
     return false
   }
 
-  private highestHalted(): number {
-    let highest = 0
+  private highestReported(): number {
+    let highest = this.highestIncarnation()
     for (let partition = 0; partition < this.state.partitions; partition += 1) {
       const record = this.state.record(partition)?.record
-      if (record?.phase === 'halted') highest = Math.max(highest, record.incarnation)
+      if (record?.phase === 'halted') highest = Math.max(highest, haltedThrough(record))
     }
     return highest
   }

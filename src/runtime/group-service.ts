@@ -25,6 +25,8 @@ export type GroupServiceOptions = {
   readonly orderOf: PreferenceOrderFactory
   /** What the owner said last over the broadcast. Default: nobody said anything, all serve. */
   readonly isServing?: (partition: PartitionId, position: Position) => boolean
+  /** The highest incarnation that this process knows of, beyond what the records show. */
+  readonly highestIncarnation?: () => number
   /** Alarms that stand in this process. */
   readonly alarms?: () => readonly string[]
 }
@@ -41,10 +43,12 @@ export interface GroupService {
 
 export function createGroupService(options: GroupServiceOptions): GroupService {
   const { group, keys, store, clock, random, mirror, orderOf } = options
-  const { isServing = () => true, alarms = () => [] } = options
+  const { isServing = () => true, alarms = () => [], highestIncarnation = () => 0 } = options
   const view = new MirroredGroup({ group, mirror, clock, orderOf, isServing, alarms })
   const changes = new GroupChanges({ store, clock, mirror, never: keys.never })
-  const admin = new MirroredAdmin({ keys, state: mirror.state, clock, random, changes })
+  const admin = new MirroredAdmin({
+    ...{ keys, state: mirror.state, clock, random, changes, highestIncarnation },
+  })
   return {
     group,
     isKnown: () => mirror.state.config !== null,

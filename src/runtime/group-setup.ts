@@ -30,6 +30,8 @@ export type EnsureGroupOptions = {
   readonly group: GroupName
   /** For a new group; an existing one must agree on partitions, TTL and fenced. */
   readonly settings: GroupSettings
+  /** A new group's incarnation is above this, whatever the clock says. Default 0. */
+  readonly incarnationAbove?: number
   /** How long to try while the store cannot be reached. Default 30 s. */
   readonly deadlineMs?: number
 }
@@ -76,8 +78,11 @@ export async function ensureGroup(options: EnsureGroupOptions): Promise<GroupCon
   }
 }
 
-function creation({ keys, clock }: EnsureGroupOptions, config: GroupConfig): Transaction {
-  const incarnation = String(Math.floor(clock.wallMs() / 1000))
+function creation(
+  { keys, clock, incarnationAbove = 0 }: EnsureGroupOptions,
+  config: GroupConfig,
+): Transaction {
+  const incarnation = String(Math.max(Math.floor(clock.wallMs() / 1000), incarnationAbove + 1))
   return {
     compare: [{ type: 'absent', key: keys.config }],
     success: [

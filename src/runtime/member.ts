@@ -164,12 +164,12 @@ export class Member implements MirrorListener {
     if (this.elections.isStale) this.campaigns.schedule(0)
   }
 
-  /** The store was restored from a backup (sign 3). Unless it was wiped, stop all that is old. */
+  /**
+   * The store was restored from a backup, or wiped (sign 3): stop all that is old. `RewindWatch` tells
+   * which it was, and raises the alarm or makes the group anew.
+   */
   rewound(): void {
-    if (this.state.config === null) return
     this.haltedThrough = Math.max(this.haltedThrough, this.state.incarnation ?? 0)
-    const detail = `etcd went back in time: raise the incarnation above ${this.haltedThrough} with "tenure incarnation raise"`
-    this.journal.alarm('store-rewound', detail)
     for (const partition of [...this.active]) this.loseAll(partition, 'halted')
   }
 
