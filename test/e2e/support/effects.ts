@@ -7,8 +7,7 @@ import type { Grant } from './group-history.ts'
 /**
  * Each partition's applied effects are 1, 2, 3, … without a gap or a repetition (S3, S11); each was
  * written under a token that etcd granted to that very session (S2), and after that token was sealed
- * (S7); after a drained hand-over no effect of the old owner ends after one of the new owner began
- * (S5, S10).
+ * (S7); no effect, refused ones included, ends after its token was handed over (S5, S10).
  */
 export function assertEffectsSound(resource: FencedResource, grants: readonly Grant[]): void {
   const granted = new Map(grants.map((grant) => [positionOf(grant), grant]))
@@ -28,24 +27,22 @@ export function assertEffectsSound(resource: FencedResource, grants: readonly Gr
     const sealedAtMs = sealedAt.get(positionOf(token)) ?? Number.POSITIVE_INFINITY
     assert.ok(sealedAtMs <= effect.beginMs, `${what}: before its token was sealed`)
   }
-  assertHandOversDisjoint(resource.effects, granted)
+  assertDrained(resource.effects, grants)
 }
 
-function assertHandOversDisjoint(
-  effects: readonly Effect[],
-  granted: ReadonlyMap<string, Grant>,
-): void {
+/** History is stamped when it arrives here, so a grant is never stamped before it was committed. */
+function assertDrained(effects: readonly Effect[], grants: readonly Grant[]): void {
   const endOf = new Map<string, number>()
   for (const { token, endMs } of effects) {
     const position = positionOf(token)
     endOf.set(position, Math.max(endOf.get(position) ?? 0, endMs))
   }
-  for (const { token, admittedMs, sequence } of effects) {
-    if (granted.get(positionOf(token))?.how !== 'hand-over') continue
-    const { partition, incarnation, generation } = token
-    const beforeEndMs = endOf.get(`${partition} ${incarnation}.${generation - 1}`) ?? 0
-    const what = `partition ${partition}, effect ${sequence} at generation ${generation}`
-    assert.ok(admittedMs >= beforeEndMs, `${what}: overlaps the one before`)
+  for (const grant of grants) {
+    if (grant.how !== 'hand-over') continue
+    const before = { ...grant, generation: grant.generation - 1 }
+    const lateMs = (endOf.get(positionOf(before)) ?? 0) - grant.atMs
+    const what = `partition ${grant.partition}, handed over at generation ${grant.generation}`
+    assert.ok(lateMs <= 0, `${what}: an effect ended ${lateMs} ms later`)
   }
 }
 
