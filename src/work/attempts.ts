@@ -7,6 +7,7 @@
  *    any ──▶ thrown through: the gate refused, the partition is lost, the fence refused
  */
 import { isTenureError } from '../core/tenure-error.ts'
+import type { Position } from '../core/token.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Partition } from '../runtime/worker-options.ts'
 
@@ -70,12 +71,27 @@ export function endsTheGrant(error: unknown): boolean {
 }
 
 /**
- * What to do where the resource refused the token: nothing, if the grant is over, or is seen to be soon.
- * A refusal of a grant that goes on is more than a late write, and is thrown.
+ * What to do where the resource refused the token: tell the member what it has sealed, and nothing more
+ * if the grant is over, or is seen to be soon. A refusal of a grant that goes on is more than a late
+ * write, and is thrown.
  */
 export async function afterRefusal(clock: Clock, p: Partition, error: unknown): Promise<void> {
+  tellRefusal(p, error)
   await pause(clock, REFUSAL_SETTLES_MS, p.draining)
   if (!p.draining.aborted) throw error
+}
+
+/** Passes on what the resource has sealed, where the refusal says it. */
+export function tellRefusal(p: Partition, error: unknown): void {
+  if (!isTenureError(error, 'fence-refused')) return
+  const highest = error.details['highest']
+  if (isPosition(highest)) p.refused(highest)
+}
+
+function isPosition(value: unknown): value is Position {
+  if (typeof value !== 'object' || value === null) return false
+  const { incarnation, generation } = value as Partial<Position>
+  return typeof incarnation === 'number' && typeof generation === 'number'
 }
 
 /** A member hears of its loss within this time, unless it has not lost anything. */

@@ -25,7 +25,8 @@
  * run ends, quietly if the grant is over. A stream that ends before the checkpoint (deleted and made
  * anew) is an error, for new messages would be passed over.
  *
- * Not promised: failures counted across owners in checkpoint mode; what the stream's limits removed; an
+ * Not promised: failures counted across owners in checkpoint mode (in durable mode the server counts how
+ * often it handed the message out, which a hand-over may raise without a failure); what the stream's limits removed; an
  * end to a message that ends the process each time.
  */
 import { createTenureError, isTenureError } from '../core/tenure-error.ts'
@@ -103,11 +104,11 @@ export function createPartitionedConsumer(
 }
 
 async function runGrant(consumer: Consumer, p: Partition, cursor: ConsumerCursor): Promise<void> {
-  const { concurrency = 1, window = WINDOW_PER_RUNNING * concurrency } = consumer.options
+  const { concurrency = 1 } = consumer.options
   const failed = new AbortController()
   const lanes = new Lanes({
     runningMax: concurrency,
-    heldMax: Math.max(window, concurrency),
+    heldMax: windowOf(consumer),
     onFailure: () => failed.abort(),
   })
   const signal = AbortSignal.any([p.draining, failed.signal])
@@ -203,13 +204,13 @@ async function takeDurable(
 ): Promise<void> {
   const { options, subjects } = consumer
   if (options.mode !== 'durable') return
-  const { concurrency = 1, window = WINDOW_PER_RUNNING * concurrency, name = 'work' } = options
+  const { name = 'work' } = options
   const deliveries = options.streams.readDurable({
     stream: subjects.stream,
     subject: subjects.partition(p.id),
     consumer: `${name}-${p.id}`,
     ackWaitMs: options.ackWaitMs ?? ACK_WAIT_MS,
-    unacknowledgedMax: concurrency === 1 ? 1 : window,
+    unacknowledgedMax: windowOf(consumer),
     signal,
   })
   // The server may hand out again, after an outage, what is still worked on here.
@@ -297,6 +298,12 @@ function tryMessage(
       options.onDeadLetter?.(letter)
     },
   })
+}
+
+/** Messages taken and not done. One at a time in durable mode keeps the order over all owners. */
+function windowOf({ options }: Consumer): number {
+  const { concurrency = 1, window = WINDOW_PER_RUNNING * concurrency } = options
+  return options.mode === 'durable' && concurrency === 1 ? 1 : Math.max(window, concurrency)
 }
 
 function workMessage(message: StreamMessage): WorkMessage {
