@@ -72,7 +72,7 @@ module.exports = {
     ),
     only(
       'src/fence',
-      ['src/core/', 'src/ports/', 'src/fence/', '(node:)?crypto$', 'node_modules/'],
+      ['src/core/', 'src/ports/', 'src/fence/', '(node:)?(crypto|fs|path)$', 'node_modules/'],
       'fences over core; the resources are the clients that users pass in',
     ),
     {
@@ -97,7 +97,7 @@ module.exports = {
     {
       name: 'only-adapters-import-clients',
       severity: 'error',
-      from: { pathNot: '^src/(etcd|nats|ring)/' },
+      from: { pathNot: '^src/(etcd|nats|ring|fence/etcd)' },
       to: { path: '^node_modules/(etcd3|@grpc|nats|hashring)/' },
     },
     {

@@ -209,7 +209,9 @@ test('a server that may evict the fence, or is too old, is refused and nothing i
 })
 
 test('in a cluster, fence and effect share one slot and work alike', async (t) => {
-  const node = await startRedis(t, { extraArgs: ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'] })
+  const node = await startRedis(t, {
+    extraArgs: ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'],
+  })
   const direct = connectRedis(t, node)
   await direct.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
   await eventually(
