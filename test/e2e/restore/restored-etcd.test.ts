@@ -7,9 +7,10 @@ import { test } from 'node:test'
 import { comparePositions, type Position } from '../../../src/core/token.ts'
 import type { AcceptLine } from '../../../src/evidence/accept-log.ts'
 import { verifyAccepts } from '../../../src/evidence/verify-accepts.ts'
+import { run as tenure } from '../../cli/cli-world.ts'
 import { restoreSnapshot, saveSnapshot, wipe } from '../../support/etcd-snapshot.ts'
 import { grantsOf } from '../support/group-history.ts'
-import { createWorld, type ServeProcess, SOON, type World } from '../support/world.ts'
+import { createWorld, GROUP, type ServeProcess, SOON, type World } from '../support/world.ts'
 
 const GRANTS = 100
 const SETTINGS = {
@@ -125,9 +126,11 @@ async function alarmsOf(world: World, serve: ServeProcess, code: string): Promis
 }
 
 async function raise(serve: ServeProcess): Promise<number> {
-  const body = { reason: 'restored from the backup' }
-  const reply = await serve.change('POST', '/incarnation/raise', body)
-  return (reply as { incarnation: number }).incarnation
+  const words = ['incarnation', 'raise', '--reason', 'restored from the backup', '--json']
+  const url = new URL(serve.url).origin
+  const { exitCode, stdout, stderr } = await tenure([...words, '--url', url, '--group', GROUP])
+  assert.equal(exitCode, 0, stderr)
+  return (JSON.parse(stdout) as { incarnation: number }).incarnation
 }
 
 /** Every partition has an effect under the incarnation or a later one, and no alarm stands. */
