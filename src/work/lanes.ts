@@ -20,6 +20,7 @@ export class Lanes {
   private readonly runningMax: number
   private readonly heldMax: number
   private readonly onFailure: () => void
+  private readonly onSettled: () => void
   private readonly waiting: Task[] = []
   private readonly busyKeys = new Set<string>()
   private changed: Deferred<void> | null = null
@@ -28,11 +29,14 @@ export class Lanes {
     readonly runningMax: number
     readonly heldMax: number
     /** Called once. */
-    readonly onFailure: () => void
+    readonly onFailure?: () => void
+    /** Called after each task, its place being free again. */
+    readonly onSettled?: () => void
   }) {
     this.runningMax = options.runningMax
     this.heldMax = options.heldMax
-    this.onFailure = options.onFailure
+    this.onFailure = options.onFailure ?? (() => {})
+    this.onSettled = options.onSettled ?? (() => {})
   }
 
   /** Running and waiting. */
@@ -87,6 +91,7 @@ export class Lanes {
     this.begin()
     this.changed?.resolve()
     this.changed = null
+    this.onSettled()
   }
 
   private fail(error: unknown): void {

@@ -13,7 +13,6 @@ import { partitionOf } from '../core/partition-key.ts'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { PublishOutcome, Streams } from '../ports/streams.ts'
-import { pause } from './attempts.ts'
 import { Lanes } from './lanes.ts'
 import { workSubjects } from './subjects.ts'
 
@@ -65,7 +64,6 @@ export function createKeyPublisher(options: KeyPublisherOptions, clock: Clock): 
   const lanes = new Lanes({
     runningMax: inFlightMax,
     heldMax: Number.POSITIVE_INFINITY,
-    onFailure: () => {},
   })
   return {
     publish: (key, data, { messageId }) =>
@@ -112,8 +110,6 @@ async function publishUntilStored(
         { details: { subject, messageId, outcome: outcomeKnown ? 'not-sent' : 'unknown-outcome' } },
       )
     }
-    await pause(clock, retryMs, NEVER)
+    await new Promise<void>((resolve) => void clock.schedule(retryMs, resolve))
   }
 }
-
-const NEVER = new AbortController().signal

@@ -155,7 +155,7 @@ async function runGrant<Job extends ScheduledJob>(
   const lanes = new Lanes({
     runningMax: concurrency,
     heldMax: concurrency,
-    onFailure: () => settled.abort(),
+    onSettled: () => settled.abort(),
   })
   try {
     while (!p.draining.aborted && lanes.failure === null) {
@@ -169,8 +169,7 @@ async function runGrant<Job extends ScheduledJob>(
       if (next !== null && next.inMs <= 0 && lanes.held < concurrency) {
         const { seat, dueMs } = next
         seat.isRunning = true
-        const run = () => runOnce(schedule, p, seat, dueMs).finally(() => settled.abort())
-        lanes.add(seat.job.key, run)
+        lanes.add(seat.job.key, () => runOnce(schedule, p, seat, dueMs))
         continue
       }
       const waitMs =
