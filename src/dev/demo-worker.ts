@@ -6,7 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionOptions } from '../composition/environment.ts'
 import { startWorker } from '../composition/start-worker.ts'
 import type { GroupSettings } from '../core/group-config.ts'
+import { isTenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
+import { createHttpFence, fencedFetch } from '../fence/http.ts'
 import { jetStreamOver } from '../nats/jetstream.ts'
 import type { StreamMessage } from '../nats/jetstream-reader.ts'
 import { openNatsLink } from '../nats/nats-link.ts'
@@ -32,12 +34,12 @@ export async function startDemoWorker(options: DemoWorkerOptions): Promise<Worke
   const { ledgerUrl, natsServers, ...rest } = options
   const link = openNatsLink({ servers: natsServers, name: 'tenure-demo-worker' })
   const orders = jetStreamOver(link)
+  const ledger = createHttpFence({ baseUrl: ledgerUrl, group: options.group })
   const worker = await startWorker<{ next: number }>({
     ...rest,
     acquire: async (p) => {
-      const { checkpoint } = (await ask(ledgerUrl, 'seal', p, {})) as {
-        checkpoint: number
-      }
+      const sealed = await insist(p, () => ledger.sealAndRead(p.token))
+      const { checkpoint } = sealed as { checkpoint: number }
       return { next: checkpoint + 1 }
     },
     run: async (p, cursor) => {
@@ -60,29 +62,32 @@ async function handle(ledgerUrl: string, p: Partition, message: StreamMessage): 
   const { order, key } = JSON.parse(new TextDecoder().decode(message.data)) as Order
   await delay(message.sequence % THINK_MAX_MS)
   // No look at the gate here: a pause may fall just before the write, and the fence must refuse it.
-  await ask(ledgerUrl, 'apply', p, { order, key, sequence: message.sequence })
+  const body = JSON.stringify({ order, key, sequence: message.sequence })
+  const headers = { 'content-type': 'application/json' }
+  await insist(p, async () => {
+    const reply = await fencedFetch(p.token)(`${ledgerUrl}/apply`, {
+      method: 'POST',
+      headers,
+      body,
+    })
+    if (!reply.ok) throw new Error(`the ledger answered ${reply.status}: ${await reply.text()}`)
+  })
 }
 
 /** Asks until the ledger answers. A refusal is an error; when the partition is lost, so is an outage. */
-async function ask(
-  ledgerUrl: string,
-  what: 'seal' | 'apply',
-  p: Partition,
-  body: object,
-): Promise<unknown> {
+async function insist<T>(p: Partition, request: () => Promise<T>): Promise<T> {
   for (;;) {
-    const reply = await fetch(`${ledgerUrl}/${what}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ token: p.token, ...body }),
-    }).catch(() => null)
-    if (reply?.ok) return reply.json()
-    if (reply?.status === 409) {
-      const { highest } = (await reply.json()) as { highest: Position | null }
-      if (highest !== null) p.refused(highest)
-      throw new Error(`the ledger refused: it has sealed ${JSON.stringify(highest)}`)
+    try {
+      return await request()
+    } catch (error) {
+      if (isTenureError(error, 'fence-refused')) {
+        const highest = error.details['highest'] as Position | null
+        if (highest !== null) p.refused(highest)
+        throw error
+      }
+      if (isTenureError(error, 'invalid-argument')) throw error
+      p.signal.throwIfAborted()
+      await delay(RETRY_MS)
     }
-    p.signal.throwIfAborted()
-    await delay(RETRY_MS)
   }
 }

@@ -106,7 +106,7 @@ async function startDemo(
   await started(
     startRole(
       'ledger',
-      { port: ledgerPort, logFile: ledgerFile, effectMaxMs: EFFECT_MAX_MS },
+      { group: GROUP, port: ledgerPort, logFile: ledgerFile, effectMaxMs: EFFECT_MAX_MS },
       {
         name: 'ledger',
         logFolder,

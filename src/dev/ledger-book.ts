@@ -54,6 +54,11 @@ export class LedgerBook {
     return this.account(partition).fence
   }
 
+  /** Sequence of the last message applied, 0 before the first. */
+  checkpoint(partition: PartitionId): number {
+    return this.account(partition).checkpoint
+  }
+
   /** Effects over all partitions. */
   get applied(): number {
     let applied = 0

@@ -3,14 +3,15 @@
  * seal and each effect, with the times at which it began and ended, to its accept log
  * (src/evidence/accept-log.ts): the evidence that the report is computed from. A restarted ledger reads its log first, so its fences never fall.
  *
- *   POST /seal   { token }                        → 200 { checkpoint } | 409 { highest }
- *   POST /apply  { token, order, key, sequence }  → 200 { outcome } | 409 { highest }
+ *   POST /tenure/seal                             → 200 { checkpoint } | 409 as fence/http says
+ *   POST /apply        { order, key, sequence }   → 200 { outcome } | 409
  *   GET  /state                                   → { applied }
  */
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import fastify from 'fastify'
+import fastify, { type FastifyRequest } from 'fastify'
 import type { EffectLine, SealedLine } from '../evidence/accept-log.ts'
+import { fencePlugin } from '../fence/http.ts'
 import { LedgerBook, type LedgerToken } from './ledger-book.ts'
 import { machineMs } from './machine-time.ts'
 
@@ -24,6 +25,8 @@ export type LedgerLine =
     })
 
 export type LedgerOptions = {
+  /** Its tokens are taken, no other group's. */
+  readonly group: string
   readonly port: number
   readonly logFile: string
   /** How long an effect takes: 5 .. this, by sequence. */
@@ -31,7 +34,6 @@ export type LedgerOptions = {
 }
 
 type ApplyBody = {
-  readonly token: LedgerToken
   readonly order: string
   readonly key: string
   readonly sequence: number
@@ -42,24 +44,41 @@ export async function runLedger(options: LedgerOptions): Promise<void> {
   const book = readLedgerLog(options.logFile)
   const log = openSync(options.logFile, 'a')
   const append = (line: LedgerLine) => writeSync(log, `${JSON.stringify(line)}\n`)
+  const beganMs = new WeakMap<object, number>()
+  const appendEffect = (
+    token: LedgerToken,
+    request: FastifyRequest,
+    outcome: EffectLine['outcome'],
+  ) => {
+    const { order, key, sequence } = request.body as ApplyBody
+    const endMs = machineMs()
+    const beginMs = beganMs.get(request) ?? endMs
+    append({ type: 'effect', token, input: order, key, sequence, beginMs, endMs, outcome })
+  }
   const server = fastify()
-  server.post<{ Body: { token: LedgerToken } }>('/seal', async (request, reply) => {
-    const { token } = request.body
-    const outcome = book.seal(token)
-    if (!outcome.ok) return reply.code(409).send({ highest: outcome.highest })
-    append({ type: 'sealed', token, atMs: machineMs() })
-    return { checkpoint: outcome.checkpoint }
+  await server.register(fencePlugin, {
+    group: options.group,
+    // The log of the effects keeps the mark too, so neither is more durable than the other.
+    store: {
+      highest: (partition) => book.highest(partition),
+      raise(token) {
+        append({ type: 'sealed', token, atMs: machineMs() })
+        book.seal(token)
+      },
+    },
+    sealed: ({ partition }) => ({ checkpoint: book.checkpoint(partition) }),
+    refused: (token, _refusal, request) => appendEffect(token, request, 'refused'),
   })
-  server.post<{ Body: ApplyBody }>('/apply', async (request, reply) => {
-    const { token, order, key, sequence } = request.body
-    const beginMs = machineMs()
-    if (!book.refuses(token)) await delay(5 + (sequence % Math.max(1, options.effectMaxMs - 5)))
-    const result = book.apply(token, sequence)
-    const { outcome } = result
-    const times = { beginMs, endMs: machineMs() }
-    append({ type: 'effect', token, input: order, key, sequence, ...times, outcome })
-    if (result.outcome === 'refused') return reply.code(409).send({ highest: result.highest })
-    return { outcome }
+  server.post<{ Body: ApplyBody }>('/apply', async (request) => {
+    const { token, commit } = request.fence
+    const { sequence } = request.body
+    beganMs.set(request, machineMs())
+    await delay(5 + (sequence % Math.max(1, options.effectMaxMs - 5)))
+    return commit(() => {
+      const { outcome } = book.apply(token, sequence)
+      appendEffect(token, request, outcome)
+      return { outcome }
+    })
   })
   server.get('/state', async () => ({ applied: book.applied }))
   await server.listen({ host: '127.0.0.1', port: options.port })
