@@ -18,7 +18,7 @@ import { jetStreamOver } from '../nats/jetstream.ts'
 import { openNatsLink } from '../nats/nats-link.ts'
 import { bannerLines } from './banner.ts'
 import { startRole, startTenure } from './children.ts'
-import { followHistory, type History, historyLines } from './history.ts'
+import { followHistory, type History } from './history.ts'
 import { readLedgerLines } from './ledger.ts'
 import { ORDERS_STREAM, ordersSubject, readPublished } from './producer.ts'
 import { type DemoReport, reportOf, type TurmoilLine } from './report.ts'
@@ -194,8 +194,7 @@ async function runUnderLoad(
   const published = readPublished(demo.listFile)
   await untilApplied(demo, published.length)
   const evidence = evidenceOf(demo, published, turmoil)
-  const lines = [...historyLines(evidence.history), ...turmoil].map((line) => JSON.stringify(line))
-  writeFileSync(demo.historyFile, `${lines.join('\n')}\n`)
+  demo.history.save(demo.historyFile, turmoil)
   const report = reportOf(evidence)
   if (options.reportFile !== null) {
     writeFileSync(options.reportFile, `${JSON.stringify({ seed, ...report }, null, 2)}\n`)

@@ -2,7 +2,7 @@
  * The demo's own look at etcd: every revision of the group's records from the first on, stamped with the
  * machine's clock on arrival. It knows nothing of workers but what etcd was told.
  */
-
+import { appendFileSync, writeFileSync } from 'node:fs'
 import type { GroupKeys } from '../core/keys.ts'
 import { type HistoryEvent, type HistoryLog, historyEventOf } from '../evidence/history-log.ts'
 import type { Store, Watch } from '../ports/store.ts'
@@ -16,6 +16,8 @@ export type History = {
   readonly complete: () => boolean
   /** What is known so far. */
   log(): HistoryLog
+  /** Writes it to the file, these lines too; what comes after is added by `close`. */
+  save(file: string, more: readonly object[]): void
   close(): void
 }
 
@@ -47,18 +49,32 @@ export function followHistory(store: Store, keys: GroupKeys): History {
     })
   }
   open()
+  let saved: { readonly file: string; readonly events: number } | null = null
   return {
     events,
+    save: (file, more) => {
+      saved = { file, events: events.length }
+      writeFileSync(file, asText([...historyLines({ events, missing }), ...more]))
+    },
     complete: () => missing.length === 0,
     log: () => ({ events: [...events], missing: [...missing], timed: true }),
     close: () => {
       closed = true
       watch?.close()
+      // Workers that end hand over and seal to the last: a history that ends earlier lacks those grants.
+      if (saved !== null) appendFileSync(saved.file, asText(events.slice(saved.events)))
     },
   }
 }
 
 /** As a file that `parseHistory` reads. */
-export function historyLines({ events, missing }: HistoryLog): readonly object[] {
+export function historyLines({
+  events,
+  missing,
+}: Pick<HistoryLog, 'events' | 'missing'>): readonly object[] {
   return [...events, ...missing.map((detail) => ({ type: 'gap', detail }))]
+}
+
+function asText(lines: readonly object[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 }

@@ -53,7 +53,7 @@ test('a history with a gap line, or a line that cannot be read, is known to miss
   const run = soundRun()
   const known = lines(run.history)
   assert.deepEqual(parseHistory(known, 'h').missing, [])
-  const told = historyLines({ events: run.history, missing: ['compacted'], timed: true })
+  const told = historyLines({ events: run.history, missing: ['compacted'] })
   assert.deepEqual(parseHistory(lines(told), 'h').missing, ['compacted'])
   for (const broken of ['{"type":"rec', '{"type":"record","revision":3,"atMs":1}', '7']) {
     assert.deepEqual(parseHistory(`${known}${broken}`, 'h').missing, ['h, line 8 cannot be read'])
