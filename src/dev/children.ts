@@ -13,6 +13,8 @@ export type ChildOptions = {
   readonly ports?: readonly number[]
   readonly environment?: NodeJS.ProcessEnv
   readonly isReady: () => Promise<boolean>
+  /** Default: as `startServerProcess`. */
+  readonly readyTimeoutMs?: number
 }
 
 /** In a build these files end in `.js`, as this one does. */
@@ -50,5 +52,6 @@ function start(
     ports: options.ports ?? [],
     logFile: join(options.logFolder, `${options.name}.log`),
     isReady: options.isReady,
+    ...(options.readyTimeoutMs === undefined ? {} : { readyTimeoutMs: options.readyTimeoutMs }),
   })
 }

@@ -7,13 +7,13 @@ import type { TestContext } from 'node:test'
 import { test } from 'node:test'
 import type { GroupSettings } from '../../../src/core/group-config.ts'
 import { grantsOf } from '../support/group-history.ts'
-import { createWorld, SOON } from '../support/world.ts'
+import { createWorld, LONG_TTL, SOON } from '../support/world.ts'
 
 const DEADLINE_MS = 1500
 
 /** A move of one partition from w-1 to w-2 whose drain is stuck, past its deadline soon. */
 async function stuckMove(t: TestContext, settings: GroupSettings) {
-  const world = await createWorld(t, settings)
+  const world = await createWorld(t, { ...LONG_TTL, ...settings })
   const serve = await world.startServe()
   await serve.change('PUT', '/freeze', {})
   const [first, second] = await world.startTogether(['w-1', 'w-2'])
@@ -69,7 +69,7 @@ test('drain overdue under "fence", the record moves on and the old owner loses t
   )
   const sealed = () =>
     world.resource.seals.some(({ token }) => {
-      return token.partition === partition && token.session === grant?.session
+      return token.partition === partition && token.generation === grant?.generation
     })
   await world.until(sealed, { ...SOON, what: 'sealed by the new owner' })
   hold.letGo()
@@ -100,7 +100,7 @@ test('drain overdue under "evict", the member loses all and its process exits 70
 })
 
 test('a member evicted by an operator, loses all and exits 70; the name may come back', async (t) => {
-  const world = await createWorld(t, { leaseTtlMs: 6000 })
+  const world = await createWorld(t, LONG_TTL)
   const serve = await world.startServe()
   const [first] = await world.startTogether(['w-1', 'w-2'])
   assert.ok(first !== undefined)

@@ -8,14 +8,14 @@ import { createObserver } from '../../../src/composition/create-observer.ts'
 import { recordOwner } from '../../../src/core/partition-record.ts'
 import type { Observer } from '../../../src/runtime/observer-types.ts'
 import { readRecords } from '../support/group-history.ts'
-import { createWorld, GROUP, SOON, type World } from '../support/world.ts'
+import { createWorld, GROUP, LONG_TTL, SOON, type World } from '../support/world.ts'
 
 const PARTITIONS = 64
 const MOVES = 50
 const STALE_AFTER_MS = 1500
 
 test('NATS away, fifty moves complete; back, each observer is right within 3 s', async (t) => {
-  const world = await createWorld(t, { partitions: PARTITIONS, leaseTtlMs: 10_000 })
+  const world = await createWorld(t, { partitions: PARTITIONS, ...LONG_TTL })
   const serve = await world.startServe()
   // So that nothing but these moves changes owners.
   await serve.change('PUT', '/freeze', { reason: 'test' })

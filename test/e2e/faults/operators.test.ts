@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { grantsOf } from '../support/group-history.ts'
-import { createWorld, SOON } from '../support/world.ts'
+import { createWorld, LONG_TTL, SOON } from '../support/world.ts'
 
 test('a frozen group, plans no move for a newcomer but obeys an operator’s own', async (t) => {
-  const world = await createWorld(t)
+  const world = await createWorld(t, LONG_TTL)
   const serve = await world.startServe()
   await world.startTogether(['w-1', 'w-2'])
   await serve.change('PUT', '/freeze', { reason: 'test', by: 'ann' })
@@ -31,7 +31,7 @@ test('a frozen group, plans no move for a newcomer but obeys an operator’s own
 })
 
 test('a disabled partition, is drained and has no owner until it is enabled', async (t) => {
-  const world = await createWorld(t)
+  const world = await createWorld(t, LONG_TTL)
   const serve = await world.startServe()
   const workers = await world.startTogether(['w-1', 'w-2'])
   const generation = world.generation(3)
@@ -59,7 +59,7 @@ test('a disabled partition, is drained and has no owner until it is enabled', as
 })
 
 test('a cordoned name, gets nothing until the cordon goes', async (t) => {
-  const world = await createWorld(t)
+  const world = await createWorld(t, LONG_TTL)
   const serve = await world.startServe()
   const [first] = await world.startTogether(['w-1', 'w-2'])
   assert.ok(first !== undefined)
@@ -70,7 +70,8 @@ test('a cordoned name, gets nothing until the cordon goes', async (t) => {
   await serve.change('PUT', '/members/w-3/cordon', { reason: 'test' })
   await serve.change('DELETE', '/freeze')
   // With one less there is something to give; the cordoned member gets none of it.
-  first.signal('SIGKILL')
+  first.signal('SIGTERM')
+  await first.ended
   await world.balancedOver(['w-2'])
   assert.ok(world.owners().every((owner) => owner === 'w-2'))
   await serve.change('DELETE', '/members/w-3/cordon')
@@ -81,7 +82,7 @@ test('a cordoned name, gets nothing until the cordon goes', async (t) => {
 })
 
 test('a move cancelled while it drains, its owner finishes the drain and grants itself anew', async (t) => {
-  const world = await createWorld(t)
+  const world = await createWorld(t, LONG_TTL)
   const serve = await world.startServe()
   await serve.change('PUT', '/freeze', {})
   const [first] = await world.startTogether(['w-1', 'w-2'])

@@ -14,10 +14,10 @@ test('a worker stopped beyond T, its late write is refused and it comes back ane
   const paused = world.startWorker('w-1', { asksFirst: true })
   world.startWorker('w-2')
   await world.balancedOver(['w-1', 'w-2'])
-  const session = paused.session()
   const [partition = -1] = world.ownedBy('w-1')
   const hold = world.resource.hold('begin', partition)
   await world.until(() => hold.waiting().length > 0, { ...SOON, what: 'work that has begun' })
+  const session = hold.waiting()[0]?.session
 
   paused.signal('SIGSTOP')
   // Every new owner has sealed and works, also where the old one's write is still to come.

@@ -9,7 +9,7 @@ import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { createWorld, type ServeProcess, SOON, type World } from '../support/world.ts'
 
 test('the rebalancer killed between revoke and grant, a second one brings the moves to an end', async (t) => {
-  const world = await createWorld(t)
+  const world = await createWorld(t, { leaseTtlMs: 10_000 })
   const serve = await world.startServe()
   const workers = await world.startTogether(['w-1', 'w-2', 'w-3'])
   await serve.change('PUT', '/freeze', {})

@@ -1,10 +1,10 @@
 /** Plan: worker processes that must not join: of another P, of a name that another process uses. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createWorld, SOON } from '../support/world.ts'
+import { createWorld, LONG_TTL, SOON } from '../support/world.ts'
 
 test('a worker with another P, is refused naming both values, before it joins', async (t) => {
-  const world = await createWorld(t)
+  const world = await createWorld(t, LONG_TTL)
   await world.startTogether(['w-1'], () => ({ settings: { partitions: 12 } }))
   const other = world.startWorker('w-2', { settings: { partitions: 16 } })
   const { code } = await other.ended
@@ -18,7 +18,7 @@ test('a worker with another P, is refused naming both values, before it joins', 
 })
 
 test('a name that a living process uses, the second process is refused and the first keeps all', async (t) => {
-  const world = await createWorld(t, { leaseTtlMs: 3000 })
+  const world = await createWorld(t, { leaseTtlMs: 5000 })
   const [first] = await world.startTogether(['w-1'])
   assert.ok(first !== undefined)
   const second = world.startWorker('w-1')
@@ -36,7 +36,7 @@ test('a name that a living process uses, the second process is refused and the f
 })
 
 test('a name whose process was killed, the next process waits for the old session and joins', async (t) => {
-  const world = await createWorld(t, { leaseTtlMs: 3000 })
+  const world = await createWorld(t, { leaseTtlMs: 5000 })
   const [first] = await world.startTogether(['w-1'])
   assert.ok(first !== undefined)
   const next = world.startWorker('w-1', { waitsForGo: true })

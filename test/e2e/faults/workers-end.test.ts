@@ -7,13 +7,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { machineMs } from '../../../src/dev/machine-time.ts'
 import { grantsOf } from '../support/group-history.ts'
-import { createWorld, SOON } from '../support/world.ts'
+import { createWorld, LONG_TTL, SOON } from '../support/world.ts'
 
 /** What a loaded machine may add to a promised time. */
 const SLACK_MS = 5000
 
 test('rolling restart of four workers under load, exits 0 each, loses nothing', async (t) => {
-  const world = await createWorld(t, { leaseTtlMs: 6000 })
+  const world = await createWorld(t, LONG_TTL)
   await world.startServe()
   const names = ['w-1', 'w-2', 'w-3', 'w-4']
   const workers = new Map(names.map((name) => [name, world.startWorker(name)]))
@@ -86,7 +86,7 @@ test('an exception that nobody catches, closes the session at once and exits non
 })
 
 test('SIGTERM with work that never ends, waits; a second SIGTERM forces', async (t) => {
-  const world = await createWorld(t, { leaseTtlMs: 30_000 })
+  const world = await createWorld(t, LONG_TTL)
   const [first] = await world.startTogether(['w-1', 'w-2'])
   assert.ok(first !== undefined)
   const [stuck = -1, ...others] = world.ownedBy('w-1')

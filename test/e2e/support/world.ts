@@ -37,6 +37,8 @@ import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 
 export const GROUP = 'orders'
 const WORK_EVERY_MS = 150
+/** Of tests that wait for no session to run out: a starved machine loses none either. */
+export const LONG_TTL = { leaseTtlMs: 30_000 }
 /** Ample: the machine may run much else. */
 export const SOON = { timeoutMs: 60_000 }
 
@@ -93,7 +95,7 @@ export async function createWorld(t: TestContext, settings: GroupSettings = {}):
   const config = await ensureGroup({
     ...{ store, keys, group: groupName(GROUP), clock: createSystemClock() },
     settings: {
-      ...{ partitions: 12, leaseTtlMs: 4000, marginMs: 500, fenced: true },
+      ...{ partitions: 12, leaseTtlMs: 6000, marginMs: 500, fenced: true },
       settle: { firstGrantMs: 1500, balanceMs: 300 },
       ...settings,
     },
@@ -198,7 +200,7 @@ async function startServe(
   const [port = 0] = await findFreePorts(1)
   const url = `http://127.0.0.1:${port}`
   const process = await startTenure(['serve'], {
-    ...{ name, logFolder, ports: [port] },
+    ...{ name, logFolder, ports: [port], readyTimeoutMs: 90_000 },
     environment: {
       TENURE_GROUP: GROUP,
       TENURE_ETCD_ENDPOINTS: etcdEndpoint,
