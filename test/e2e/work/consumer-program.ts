@@ -7,10 +7,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startWorker } from '../../../src/composition/start-worker.ts'
 import { connectStreams, partitionedConsumer } from '../../../src/composition/work.ts'
 import type { GroupSettings } from '../../../src/core/group-config.ts'
-import { createTenureError } from '../../../src/core/tenure-error.ts'
+import { isTenureError } from '../../../src/core/tenure-error.ts'
 import type { Token } from '../../../src/core/token.ts'
 import { encodeTokenHeader } from '../../../src/core/token-text.ts'
-import { TOKEN_HEADER } from '../../../src/fence/http.ts'
+import { createHttpFence, fencedFetch, TOKEN_HEADER } from '../../../src/fence/http.ts'
 
 export type ConsumerProgramOptions = {
   readonly group: string
@@ -26,6 +26,7 @@ export type ConsumerProgramOptions = {
 
 const RETRY_MS = 50
 const options = JSON.parse(process.argv[2] ?? '{}') as ConsumerProgramOptions
+const ledger = createHttpFence({ baseUrl: options.ledgerUrl, group: options.group })
 const nats = { servers: [options.nats] }
 const streams = await connectStreams({ nats })
 // The ledger answers a seal with the checkpoint: both are read in one step.
@@ -45,28 +46,31 @@ const worker = await startWorker({
     handle: async ({ message, token, checkpoint }) => {
       await delay(message.sequence % options.thinkMaxMs)
       const { key, messageId } = message
-      await ask('apply', token, { order: messageId, key, sequence: checkpoint.sequence })
+      const { sequence } = checkpoint
+      await insist(() => apply(token, { order: messageId, key, sequence }))
     },
     failuresMax: Number.POSITIVE_INFINITY,
   }),
 })
 await worker.done.finally(() => streams.close())
 
-/** Asks until the ledger answers. */
-async function ask(what: 'tenure/seal' | 'apply', token: Token, body: object): Promise<unknown> {
+async function apply(token: Token, body: object): Promise<void> {
+  const reply = await fencedFetch(token)(`${options.ledgerUrl}/apply`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!reply.ok) throw new Error(`the ledger answered ${reply.status}: ${await reply.text()}`)
+}
+
+/** Asks until the ledger answers; a refusal is an error. */
+async function insist<T>(request: () => Promise<T>): Promise<T> {
   for (;;) {
-    const reply = await fetch(`${options.ledgerUrl}/${what}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', [TOKEN_HEADER]: encodeTokenHeader(token) },
-      body: JSON.stringify(body),
-    }).catch(() => null)
-    if (reply?.ok) return reply.json()
-    if (reply?.status === 409) {
-      const { highest } = (await reply.json()) as { highest: unknown }
-      throw createTenureError('fence-refused', `the ledger refused to ${what}`, {
-        details: { highest },
-      })
+    try {
+      return await request()
+    } catch (error: unknown) {
+      if (isTenureError(error)) throw error
+      await delay(RETRY_MS)
     }
-    await delay(RETRY_MS)
   }
 }
