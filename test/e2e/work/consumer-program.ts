@@ -9,8 +9,7 @@ import { connectStreams, partitionedConsumer } from '../../../src/composition/wo
 import type { GroupSettings } from '../../../src/core/group-config.ts'
 import { isTenureError } from '../../../src/core/tenure-error.ts'
 import type { Token } from '../../../src/core/token.ts'
-import { encodeTokenHeader } from '../../../src/core/token-text.ts'
-import { createHttpFence, fencedFetch, TOKEN_HEADER } from '../../../src/fence/http.ts'
+import { createHttpFence, fencedFetch } from '../../../src/fence/http.ts'
 
 export type ConsumerProgramOptions = {
   readonly group: string
@@ -39,7 +38,8 @@ const worker = await startWorker({
     streams,
     prefix: options.prefix,
     seal: async (token) => {
-      const { checkpoint } = (await ask('tenure/seal', token, {})) as { checkpoint: number }
+      const seen = await insist(() => ledger.sealAndRead(token))
+      const { checkpoint } = seen as { checkpoint: number }
       checkpoints.set(token.partition, checkpoint)
     },
     checkpoint: { load: (token) => checkpoints.get(token.partition) ?? null },
