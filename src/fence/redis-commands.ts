@@ -41,10 +41,10 @@ export function createCommandChecker(client: Redis | Cluster): CommandChecker {
       const name = command[0].toLowerCase()
       const facts = await factsOf(name)
       refuseUnfit(command, name, facts)
-      const keys =
-        facts.firstKey === 0 || facts.flags.has('movablekeys')
-          ? await askForKeys(client, command)
-          : keysByPosition(command, facts)
+      const isAsked = facts.firstKey === 0 || facts.flags.has('movablekeys')
+      // The server has no answer about a bare name, which has no key in any case.
+      const asked = isAsked && command.length > 1 ? await askForKeys(client, command) : []
+      const keys = isAsked ? asked : keysByPosition(command, facts)
       if (keys.length === 0 && !KEYLESS.has(name)) {
         throw invalid(`${name} names no key: a guarded effect writes keys of its partition only`)
       }
