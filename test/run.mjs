@@ -2,7 +2,9 @@
  * Runs the tests with Node's own runner: first those that share the machine well, two files at a time,
  * then those with whole clusters of processes, one at a time, so that they meet only their own load.
  *
- *   node test/run.mjs [PART OF A PATH …]
+ *   node test/run.mjs [--proof] [PART OF A PATH …]
+ *
+ * `--proof` runs those that need minutes each, of which `npm test` has only smaller siblings.
  */
 import { spawn } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
@@ -11,17 +13,22 @@ import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const ALONE = /^test\/(e2e|deploy)\//
-const wanted = process.argv.slice(2)
+const PROOF = /^test\/e2e\/work\/|^test\/fence\/(postgres|resources)-conformance/
+const words = process.argv.slice(2)
+const isProof = words.includes('--proof')
+const wanted = words.filter((word) => word !== '--proof')
 const files = testFiles(join(root, 'test')).filter(
-  (file) => wanted.length === 0 || wanted.some((part) => file.includes(part)),
+  (file) =>
+    PROOF.test(file) === isProof &&
+    (wanted.length === 0 || wanted.some((part) => file.includes(part))),
 )
 if (files.length === 0) {
   console.error(`no test file matches ${wanted.join(', ')}`)
   process.exit(2)
 }
 
-const together = files.filter((file) => !ALONE.test(file))
-const alone = files.filter((file) => ALONE.test(file))
+const together = files.filter((file) => !ALONE.test(file) && !isProof)
+const alone = files.filter((file) => ALONE.test(file) || isProof)
 let code = 0
 for (const [concurrency, part] of [
   [2, together],

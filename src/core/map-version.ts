@@ -16,11 +16,6 @@ export function compareVersions(a: MapVersion, b: MapVersion): number {
   return a.incarnation - b.incarnation || a.revision - b.revision
 }
 
-/** Text form `<incarnation>.<revision>`. */
-export function describeVersion(version: MapVersion): string {
-  return `${version.incarnation}.${version.revision}`
-}
-
 export function laterOf(a: MapVersion, b: MapVersion): MapVersion {
   return compareVersions(a, b) >= 0 ? a : b
 }

@@ -14,7 +14,7 @@ import { createEtcdStore } from '../etcd/etcd-store.ts'
 import { findServerProgram } from './servers-binaries.ts'
 import { findFreePorts, type ServerProcess, startServerProcess } from './servers-process.ts'
 
-export { findServerProgram, type ServerProgram } from './servers-binaries.ts'
+export { findServerProgram } from './servers-binaries.ts'
 export type { ServerProcess } from './servers-process.ts'
 
 export type EtcdServer = ServerProcess & {

@@ -11,7 +11,6 @@ import { readDurable } from './jetstream-durable.ts'
 import { readInOrder } from './jetstream-reader.ts'
 import type { NatsLink } from './nats-link.ts'
 
-export type { PublishOutcome, StreamSettings, StreamState } from '../ports/streams.ts'
 export type JetStream = Streams
 
 const PUBLISH_TIMEOUT_MS = 2000

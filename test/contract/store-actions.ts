@@ -34,7 +34,7 @@ export const nested = (
   failure: readonly Operation[] = [],
 ): Operation => ({ type: 'transaction', compare, success, failure })
 
-export type Actions = ReturnType<typeof actions>
+type Actions = ReturnType<typeof actions>
 
 export function actions(world: StoreWorld, store: Store) {
   const ask = (transaction: Transaction) => world.run(store.transact(transaction, TIMEOUT))
