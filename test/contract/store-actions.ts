@@ -34,8 +34,6 @@ export const nested = (
   failure: readonly Operation[] = [],
 ): Operation => ({ type: 'transaction', compare, success, failure })
 
-type Actions = ReturnType<typeof actions>
-
 export function actions(world: StoreWorld, store: Store) {
   const ask = (transaction: Transaction) => world.run(store.transact(transaction, TIMEOUT))
   const decide = async (
