@@ -1,6 +1,11 @@
 /**
- * Runs the tests with Node's own runner: first those that share the machine well, two files at a time,
- * then those with whole clusters of processes, one at a time, so that they meet only their own load.
+ * Runs the tests with Node's own runner, in three parts:
+ *
+ *   1. what shares the machine well: two files at a time
+ *   2. whole clusters of processes, which mostly wait for leases: two files at a time, each with a runner
+ *      of its own. One that fails beside another runs again alone, and then has to pass: on two cores a
+ *      neighbour can starve it of the time in which it must renew a lease.
+ *   3. tests of size, which need both cores: one at a time
  *
  *   node test/run.mjs [--proof] [PART OF A PATH …]
  *
@@ -12,8 +17,9 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const ALONE = /^test\/(e2e|deploy)\//
-const PROOF = /^test\/e2e\/work\/|^test\/fence\/(postgres|resources)-conformance/
+const CLUSTERS = /^test\/(e2e\/faults|deploy)\//
+const SIZE = /^test\/e2e\/scale\//
+const PROOF = /^test\/e2e\/(work|restore)\/|^test\/fence\/(postgres|resources)-conformance/
 const words = process.argv.slice(2)
 const isProof = words.includes('--proof')
 const wanted = words.filter((word) => word !== '--proof')
@@ -27,28 +33,47 @@ if (files.length === 0) {
   process.exit(2)
 }
 
-const together = files.filter((file) => !ALONE.test(file) && !isProof)
-const alone = files.filter((file) => ALONE.test(file) || isProof)
-let code = 0
-for (const [concurrency, part] of [
-  [2, together],
-  [1, alone],
-]) {
-  if (part.length > 0) code = (await runTests(part, concurrency)) || code
-}
-process.exitCode = code
+const together = files.filter((file) => !CLUSTERS.test(file) && !SIZE.test(file) && !isProof)
+const clusters = files.filter((file) => CLUSTERS.test(file))
+const alone = files.filter((file) => SIZE.test(file) || isProof)
+let passed = true
+if (together.length > 0) passed = (await runTests(together, 2, 'inherit')).passed && passed
+if (clusters.length > 0) passed = (await runClusters(clusters)) && passed
+if (alone.length > 0) passed = (await runTests(alone, 1, 'inherit')).passed && passed
+process.exitCode = passed ? 0 : 1
 
-function runTests(part, concurrency) {
+async function runClusters(waiting) {
+  const queue = [...waiting]
+  const failed = []
+  const worker = async () => {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      const result = await runTests([file], 1, 'pipe')
+      console.log(`\n${file}\n${result.output}`)
+      if (!result.passed) failed.push(file)
+    }
+  }
+  await Promise.all([worker(), worker()])
+  let allPassed = true
+  for (const file of failed) {
+    console.log(`\n${file}: failed beside another file, runs again alone`)
+    allPassed = (await runTests([file], 1, 'inherit')).passed && allPassed
+  }
+  return allPassed
+}
+
+function runTests(part, concurrency, output) {
   const args = [
     ...['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`],
-    ...['--test-timeout=300000', '--test-reporter=spec', ...part],
+    ...['--test-timeout=600000', '--test-reporter=spec', ...part],
   ]
-  const runner = spawn(process.execPath, args, {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-  })
+  const runner = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', output, output] })
+  const chunks = []
+  runner.stdout?.on('data', (chunk) => chunks.push(chunk))
+  runner.stderr?.on('data', (chunk) => chunks.push(chunk))
   return new Promise((resolve) => {
-    runner.on('exit', (status) => resolve(status ?? 1))
+    runner.on('close', (status) => {
+      resolve({ passed: status === 0, output: Buffer.concat(chunks).toString('utf8') })
+    })
   })
 }
 
