@@ -24,7 +24,7 @@ export type DemoWorkerOptions = ConnectionOptions &
   }
 
 /** Thinking time before the ledger is asked: work that a pause may interrupt. */
-const THINK_MAX_MS = 30
+const THINK_MAX_MS = 160
 const RETRY_MS = 100
 
 type Order = { readonly order: string; readonly key: string }

@@ -34,7 +34,7 @@ const DRAIN_TIMEOUT_MS = 60_000
 const TTL_MS = 4000
 const MARGIN_MS = 800
 const ORDERS_PER_SECOND = 200
-const EFFECT_MAX_MS = 250
+const EFFECT_MAX_MS = 180
 
 type Demo = {
   readonly serve: ServerProcess
