@@ -81,10 +81,18 @@ async function killOne(
 ): Promise<void> {
   options.say(`kill   ${name}`)
   log.push({ type: 'kill', member: name, atMs: machineMs() })
+  const before = await sessionOf(name, options)
   await worker.kill()
   await delay(RESTART_AFTER_MS)
   await worker.restart()
   options.say(`start  ${name} again`)
+  // Until its old session has run out the map shows it as owner of what nobody works on.
+  const end = machineMs() + REPLACED_TIMEOUT_MS
+  while (machineMs() < end) {
+    const session = await sessionOf(name, options)
+    if (session !== null && session !== before) return
+    await delay(100)
+  }
 }
 
 async function pauseOne(
@@ -120,6 +128,13 @@ async function busyWorkers(
     .filter(({ member, owned }) => workers.has(member) && !away.has(member) && owned >= least)
     .map(({ member }) => member)
     .sort()
+}
+
+async function sessionOf(name: string, { groupUrl }: TurmoilOptions): Promise<string | null> {
+  const reply = await fetch(`${groupUrl}/members`).catch(() => null)
+  if (reply?.ok !== true) return null
+  const { members } = (await reply.json()) as { members: { member: string; session: string }[] }
+  return members.find(({ member }) => member === name)?.session ?? null
 }
 
 type Held = {
