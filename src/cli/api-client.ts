@@ -59,9 +59,18 @@ export function createApiClient(
     }
   }
   const callJson = async <T>(call: Call): Promise<T> => {
-    const timeout = AbortSignal.timeout(call.timeoutMs ?? CALL_TIMEOUT_MS)
-    const response = await send(call, AbortSignal.any([timeout, context.interrupted]))
-    return (await readReply(response, server.url, context.interrupted)) as T
+    const end = endOf(context.interrupted)
+    const timeoutMs = call.timeoutMs ?? CALL_TIMEOUT_MS
+    const timer = setTimeout(
+      () => end.abort(new DOMException('timed out', 'TimeoutError')),
+      timeoutMs,
+    )
+    try {
+      const response = await send(call, end.signal)
+      return (await readReply(response, server.url, context.interrupted)) as T
+    } finally {
+      clearTimeout(timer)
+    }
   }
   return {
     url: server.url,
@@ -73,11 +82,24 @@ export function createApiClient(
         path,
         headers: { accept: 'text/event-stream', ...headers },
       }
-      const response = await send(call, AbortSignal.any([signal, context.interrupted]))
+      const response = await send(call, endOf(signal, context.interrupted).signal)
       if (!response.ok) await readReply(response, server.url, context.interrupted)
       return response
     },
   }
+}
+
+/**
+ * A controller that also ends with any of these. Node's own `AbortSignal.any` holds its sources weakly: a
+ * timeout among them is collected with the garbage and then never fires (nodejs/node#57736).
+ */
+function endOf(...signals: readonly AbortSignal[]): AbortController {
+  const end = new AbortController()
+  for (const signal of signals) {
+    if (signal.aborted) end.abort(signal.reason)
+    signal.addEventListener('abort', () => end.abort(signal.reason), { once: true })
+  }
+  return end
 }
 
 async function readReply(

@@ -180,15 +180,20 @@ async function runUnderLoad(
   }
   const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31)
   console.log(`Demo under load for ${forMs / 1000} s, seed ${seed}: ${demo.url}`)
+  // A timer of one's own: a timeout inside `AbortSignal.any` can be collected before it fires.
+  const over = new AbortController()
+  const timer = setTimeout(() => over.abort(), forMs)
+  interrupted.addEventListener('abort', () => over.abort(), { once: true })
   const turmoil = await makeTurmoil({
     workers: demo.workers,
     partitions: options.partitions,
     seed,
     ttlMs: options.config.settings.leaseTtlMs ?? TTL_MS,
     groupUrl: `${demo.url}/v1/groups/${GROUP}`,
-    signal: AbortSignal.any([AbortSignal.timeout(forMs), interrupted]),
+    signal: over.signal,
     say,
   })
+  clearTimeout(timer)
   await demo.producer.stop()
   say('producer stopped, draining')
   const published = readPublished(demo.listFile)

@@ -105,16 +105,17 @@ export function createPartitionedConsumer(
 
 async function runGrant(consumer: Consumer, p: Partition, cursor: ConsumerCursor): Promise<void> {
   const { concurrency = 1 } = consumer.options
-  const failed = new AbortController()
+  const ended = new AbortController()
   const lanes = new Lanes({
     runningMax: concurrency,
     heldMax: windowOf(consumer),
-    onFailure: () => failed.abort(),
+    onFailure: () => ended.abort(),
   })
-  const signal = AbortSignal.any([p.draining, failed.signal])
+  if (p.draining.aborted) ended.abort()
+  p.draining.addEventListener('abort', () => ended.abort(), { once: true })
   try {
-    if (consumer.options.mode === 'durable') await takeDurable(consumer, p, lanes, signal)
-    else await takeInOrder(consumer, p, cursor, lanes, signal)
+    if (consumer.options.mode === 'durable') await takeDurable(consumer, p, lanes, ended.signal)
+    else await takeInOrder(consumer, p, cursor, lanes, ended.signal)
   } finally {
     await lanes.idle()
     cursor.progress.abandon()

@@ -150,8 +150,9 @@ async function runGrant<Job extends ScheduledJob>(
 ): Promise<void> {
   const { options, clock } = schedule
   const { concurrency = 1, reloadMs = RELOAD_MS } = options
-  // Ends the wait for the next due time when a run has settled.
+  // Ends the wait for the next due time when a run has settled, or the drain begins.
   let settled = new AbortController()
+  p.draining.addEventListener('abort', () => settled.abort(), { once: true })
   const lanes = new Lanes({
     runningMax: concurrency,
     heldMax: concurrency,
@@ -174,7 +175,7 @@ async function runGrant<Job extends ScheduledJob>(
       }
       const waitMs =
         lanes.held < concurrency ? Math.min(reloadInMs, next?.inMs ?? reloadInMs) : reloadInMs
-      await pause(clock, waitMs, AbortSignal.any([p.draining, settled.signal]))
+      if (!p.draining.aborted) await pause(clock, waitMs, settled.signal)
     }
   } finally {
     await lanes.idle()
