@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DevOptions } from '../cli/commands.ts'
 import { DEV_ENVIRONMENT_FILE } from '../cli/dev-environment.ts'
+import { EXIT } from '../cli/exit-codes.ts'
 import { groupName } from '../core/ids.ts'
 import { DEFAULT_KEY_PREFIX, groupKeys } from '../core/keys.ts'
 import { createTenureError } from '../core/tenure-error.ts'
@@ -51,7 +52,7 @@ type Demo = {
   readonly history: History
 }
 
-/** Exit code 0; with `forMs`, 1 when the report has a failure. */
+/** Exit code 0; with `forMs`, 1 when the report has a failure, 130 when it was interrupted. */
 export async function runDev(options: DevOptions, interrupted: AbortSignal): Promise<number> {
   const folder = resolve('.tenure')
   const data = join(folder, 'dev')
@@ -191,9 +192,11 @@ async function runUnderLoad(
     ttlMs: options.config.settings.leaseTtlMs ?? TTL_MS,
     groupUrl: `${demo.url}/v1/groups/${GROUP}`,
     signal: over.signal,
+    cancelled: interrupted,
     say,
   })
   clearTimeout(timer)
+  if (interrupted.aborted) return EXIT.interrupted
   await demo.producer.stop()
   say('producer stopped, draining')
   const published = readPublished(demo.listFile)

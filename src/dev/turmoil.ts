@@ -17,7 +17,10 @@ export type TurmoilOptions = {
   readonly ttlMs: number
   /** `serve`'s URL of the group. */
   readonly groupUrl: string
+  /** No new trouble from here on; what is under way is brought to its end. */
   readonly signal: AbortSignal
+  /** Nothing is waited for any more: every worker runs or is down, at once. */
+  readonly cancelled: AbortSignal
   /** Tells a person what is being done. */
   readonly say: (line: string) => void
 }
@@ -37,7 +40,7 @@ const CYCLE = [
   { atMs: 13_500, type: 'pause' },
 ] as const
 
-/** Makes trouble until the signal; resolves when every worker runs again. */
+/** Makes trouble until the signal; resolves when every worker runs again, unless cancelled. */
 export async function makeTurmoil(options: TurmoilOptions): Promise<readonly TurmoilLine[]> {
   const log: TurmoilLine[] = []
   const random = seededFraction(options.seed)
@@ -83,15 +86,16 @@ async function killOne(
   log.push({ type: 'kill', member: name, atMs: machineMs() })
   const before = await sessionOf(name, options)
   await worker.kill()
-  await delay(RESTART_AFTER_MS)
+  await pause(RESTART_AFTER_MS, options.cancelled)
+  if (options.cancelled.aborted) return
   await worker.restart()
   options.say(`start  ${name} again`)
   // Until its old session has run out the map shows it as owner of what nobody works on.
   const end = machineMs() + REPLACED_TIMEOUT_MS
-  while (machineMs() < end) {
+  while (machineMs() < end && !options.cancelled.aborted) {
     const session = await sessionOf(name, options)
     if (session !== null && session !== before) return
-    await delay(100)
+    await pause(100, options.cancelled)
   }
 }
 
@@ -105,10 +109,10 @@ async function pauseOne(
   options.say(`pause  ${name} beyond its TTL`)
   const held = await heldBy(name, options)
   worker.pause()
-  await delay(options.ttlMs)
+  await pause(options.ttlMs, options.cancelled)
   await untilReplaced(held, options)
   // The new owners seal before they serve; a late write must come after that to be refused.
-  await delay(SEAL_MS)
+  await pause(SEAL_MS, options.cancelled)
   worker.resume()
   const forMs = machineMs() - atMs
   log.push({ type: 'pause', member: name, atMs, forMs, beyondTtl: forMs > options.ttlMs })
@@ -153,8 +157,8 @@ async function heldBy(name: string | null, { groupUrl }: TurmoilOptions): Promis
 /** Until each partition that it held is served at a later generation. */
 async function untilReplaced(held: readonly Held[], options: TurmoilOptions): Promise<void> {
   const end = machineMs() + REPLACED_TIMEOUT_MS
-  while (machineMs() < end) {
-    await delay(100)
+  while (machineMs() < end && !options.cancelled.aborted) {
+    await pause(100, options.cancelled)
     const now = new Map((await heldBy(null, options)).map((view) => [view.partition, view]))
     const isReplaced = ({ partition, generation }: Held) => {
       const view = now.get(partition)
