@@ -21,7 +21,7 @@ module.exports = {
     ),
     only(
       'src/work',
-      ['src/core/', 'src/ports/', 'src/work/', 'src/runtime/(worker-options|deferred)'],
+      ['src/core/', 'src/ports/', 'src/work/', 'src/runtime/(worker-options|deferred|waiting)'],
       'work on partitions, over ports; no resource, no server',
     ),
     only(

@@ -27,17 +27,3 @@ export type CliContext = {
   /** False when a process of that id is certainly gone. */
   isProcessAlive(pid: number): boolean
 }
-
-/** Resolves after the delay, or at once when the signal fires. */
-export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve()
-    const finish = () => {
-      timer.cancel()
-      signal.removeEventListener('abort', finish)
-      resolve()
-    }
-    const timer = clock.schedule(delayMs, finish)
-    signal.addEventListener('abort', finish)
-  })
-}

@@ -3,8 +3,8 @@
  * is away meanwhile is asked again: another one goes on with the rebalance, which is durable.
  */
 import { isFinished, type RebalanceRecord } from '../core/operator-records.ts'
+import { pause } from '../runtime/waiting.ts'
 import { CliError, interruptedError } from './cli-error.ts'
-import { pause } from './context.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import { describeKind } from './group-text.ts'
 import { groupPath, type OperatorCall } from './operator-call.ts'

@@ -9,8 +9,8 @@
  * for longer than three heartbeats counts as broken.
  */
 import type { PartitionView } from '../ports/group-access.ts'
+import { pause } from '../runtime/waiting.ts'
 import { CliError, interruptedError } from './cli-error.ts'
-import { pause } from './context.ts'
 import { createEventReader, type ServerEvent } from './event-stream-reader.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import { phaseColour } from './group-text.ts'

@@ -6,34 +6,20 @@
  *   open groups → listen → (elected now and then) → interrupted: listener, rebalancers, connections close
  */
 import type { TenureConfig } from '../cli/tenure-config.ts'
-import type { GroupName } from '../core/ids.ts'
 import { groupName } from '../core/ids.ts'
 import { groupKeys } from '../core/keys.ts'
 import { combineTelemetry } from '../host/combine-telemetry.ts'
 import { createLogTelemetry } from '../host/log-telemetry.ts'
 import { createLogger } from '../host/logger.ts'
-import { createMetricsTelemetry, type MetricsTelemetry } from '../host/metrics-telemetry.ts'
+import { createMetricsTelemetry } from '../host/metrics-telemetry.ts'
 import { createHttpServer } from '../http/http-server.ts'
-import type { Broadcast } from '../ports/broadcast.ts'
-import type { Store } from '../ports/store.ts'
-import type { Telemetry } from '../ports/telemetry.ts'
-import { Committer } from '../runtime/committer.ts'
 import { reportConnection } from '../runtime/create-worker.ts'
-import { createGroupService, createGroups, type GroupService } from '../runtime/group-service.ts'
-import { ensureGroup } from '../runtime/group-setup.ts'
-import { createMapPublisher } from '../runtime/map-publisher.ts'
-import { Mirror } from '../runtime/mirror.ts'
-import { createRebalancer } from '../runtime/rebalancer.ts'
-import { RewindWatch } from '../runtime/rewind-watch.ts'
-import { createStandingAlarms, type StandingAlarms } from '../runtime/standing-alarms.ts'
+import { createGroups, type GroupService } from '../runtime/group-service.ts'
+import { type ServedGroup, serveGroup } from '../runtime/serve-group.ts'
+import { createStandingAlarms } from '../runtime/standing-alarms.ts'
+import { aborted } from '../runtime/waiting.ts'
 import { clock, orderOf, random, shareBroadcast, shareStore } from './connections.ts'
 import { packageVersion } from './package-version.ts'
-
-/** How old the map may be before reads say so is measured against this pulse. */
-const PULSE_MS = 1000
-const COMMIT_TIMEOUT_MS = 2000
-
-type ServedGroup = { readonly service: GroupService; close(): Promise<void> }
 
 /** Resolves with the exit code once everything is closed. */
 export async function runServe(config: TenureConfig, interrupted: AbortSignal): Promise<number> {
@@ -49,11 +35,17 @@ export async function runServe(config: TenureConfig, interrupted: AbortSignal): 
   const broadcast = await shareBroadcast(config.nats)
   const reporting = reportConnection(broadcast.value, telemetry)
   const served: ServedGroup[] = []
+  const gauges: (() => void)[] = []
   try {
     for (const name of config.groups) {
       const group = groupName(name)
       const adapters = { store: store.value, broadcast: broadcast.value }
-      served.push(await serveGroup(group, config, { ...adapters, telemetry, metrics, alarms }))
+      const keys = groupKeys(config.keyPrefix, group)
+      const { settings } = config
+      const parts = { group, keys, clock, random, telemetry, alarms, orderOf, settings }
+      const one = await serveGroup({ ...parts, ...adapters })
+      served.push(one)
+      gauges.push(metrics.registerGaugeSource(group, () => gaugesOf(one.service)))
     }
     const server = await createHttpServer({
       groups: createGroups(served.map(({ service }) => service)),
@@ -73,66 +65,9 @@ export async function runServe(config: TenureConfig, interrupted: AbortSignal): 
     return 0
   } finally {
     reporting.close()
+    for (const end of gauges) end()
     await Promise.all(served.map((group) => group.close()))
     await Promise.all([store.release(), broadcast.release()])
-  }
-}
-
-async function serveGroup(
-  group: GroupName,
-  config: TenureConfig,
-  parts: {
-    readonly store: Store
-    readonly broadcast: Broadcast
-    readonly telemetry: Telemetry
-    readonly metrics: MetricsTelemetry
-    readonly alarms: StandingAlarms
-  },
-): Promise<ServedGroup> {
-  const { store, broadcast, telemetry, metrics, alarms } = parts
-  const keys = groupKeys(config.keyPrefix, group)
-  await ensureGroup({ store, keys, clock, group, settings: config.settings })
-  const mirror = new Mirror({ group, keys, store, clock, random, telemetry, pulseMs: PULSE_MS })
-  await mirror.ready
-  const committer = new Committer({ store, keys, clock, timeoutMs: COMMIT_TIMEOUT_MS })
-  const shared = { group, keys, store, clock, random, telemetry, mirror, committer, orderOf }
-  const rebalancer = createRebalancer(shared)
-  const ageMs = () => clock.monotonicMs() - (mirror.currentAtMs ?? clock.monotonicMs())
-  const publisher = createMapPublisher({
-    ...{ group, broadcast, clock, state: mirror.state, telemetry, ageMs },
-    publisherId: random.operationId(),
-  })
-  const endings = [
-    mirror.subscribe({ changed: (change) => publisher.onChange(change), rewound: () => {} }),
-    rebalancer.onLeader((leading) => publisher.setLeader(leading)),
-  ]
-  const rewinds = new RewindWatch(shared)
-  const service = createGroupService({
-    ...shared,
-    highestIncarnation: () => rewinds.highestKnown(),
-    isServing: (partition, { incarnation, generation }) => {
-      const view = publisher.map()?.view(partition)
-      return (
-        view?.serving === true && view.incarnation === incarnation && view.generation === generation
-      )
-    },
-    // A rewound store is told of until the incarnation rises, and not a moment longer.
-    alarms: () => [
-      ...alarms.of(group).filter((alarm) => !alarm.startsWith('store-rewound')),
-      ...rewinds.alarms(),
-    ],
-  })
-  endings.push(metrics.registerGaugeSource(group, () => gaugesOf(service)))
-  return {
-    service,
-    close: async () => {
-      for (const end of endings) end()
-      rewinds.close()
-      service.close()
-      publisher.close()
-      await rebalancer.close()
-      mirror.close()
-    },
   }
 }
 
@@ -150,11 +85,4 @@ function readinessOf(served: readonly ServedGroup[]): { ready: boolean; reason: 
   const unknown = served.find(({ service }) => !service.isKnown())
   if (unknown === undefined) return { ready: true, reason: 'every group is known' }
   return { ready: false, reason: `group ${unknown.service.group} has no settings in the store` }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -43,6 +43,7 @@ export type {
 } from '../work/consumer-options.ts'
 export { type DeadLetter, readDeadLetter } from '../work/dead-letters.ts'
 export { everyInterval, type Missed } from '../work/due.ts'
+export type { FencedResult } from '../work/fenced-results.ts'
 export type { KeyPublisher, PublishedMessage } from '../work/publisher.ts'
 export type { DueRun, ScheduledJob, ScheduledJobsOptions } from '../work/schedule.ts'
 export { ensureWorkStreams, type WorkStreamSettings, workSubjects } from '../work/subjects.ts'
@@ -81,7 +82,7 @@ export async function connectStreams(
  *     streams,
  *     prefix: 'orders',
  *     seal: (token) => fence.seal(token),
- *     checkpoint: { load: (token, name) => readCheckpoint(pool, token, name) },
+ *     checkpoint: { load: (token) => readCheckpoint(pool, token) },
  *     handle: ({ message, token, checkpoint, idempotencyKey }) =>
  *       fencedTransaction(pool, token, { idempotencyKey, checkpoint }, (client) => apply(client, message)),
  *   }),

@@ -5,9 +5,14 @@
  *   idempotencyKey  an effect of this key was committed before, in this group: nothing runs
  *   checkpoint      the position stands at or below the stored one: nothing runs; else it becomes that
  *
- * A checkpoint says that all positions up to it are done, so positions of a partition are to be applied in
- * their order. Its transactions run one after the other within the partition; those without one run in
- * parallel.
+ * A checkpoint says that all positions up to it are done. Given as a number, positions of a partition are
+ * to be applied in their order, and its transactions run one after the other within the partition; those
+ * without one run in parallel.
+ *
+ * Where several positions are worked on at once, the checkpoint lags behind them, and is given as
+ * `{ position, sequence }`: `position` is what is applied, `sequence` what the checkpoint rises to. A
+ * position above the stored checkpoint may then have been applied, which only its idempotency key tells,
+ * so that is required wherever the two differ.
  */
 import type { PoolClient } from 'pg'
 import { createTenureError } from '../core/tenure-error.ts'
@@ -26,14 +31,24 @@ import {
 export type FencedOptions = {
   /** 1-200 characters, unique in the group. */
   readonly idempotencyKey?: string
-  /** Position of what is applied in the partition's input; whole, above 0, such as a stream's sequence. */
-  readonly checkpoint?: number
+  /**
+   * Position of what is applied in the partition's input; whole, above 0, such as a stream's sequence. Or
+   * that with a checkpoint that lags behind, such as a partitioned consumer gives its handler.
+   */
+  readonly checkpoint?: number | LaggingCheckpoint
   /** [`read committed`] */
   readonly isolation?: PostgresIsolation
   /** After so long without a statement the server ends the transaction [10000]. 0: never. */
   readonly idleTimeoutMs?: number
   /** [`public`] */
   readonly schema?: string
+}
+
+export type LaggingCheckpoint = {
+  /** Of what is applied. */
+  readonly position: number
+  /** Up to here all is done once this commits; 0 or more. Read as the last before COMMIT. */
+  readonly sequence: number
 }
 
 export type FencedOutcome<T> =
@@ -73,7 +88,8 @@ export async function fencedTransaction<T>(
 ): Promise<FencedOutcome<T>> {
   const schema = schemaNameOf(options.schema)
   const place = { schema, token: checkToken(token) }
-  checkOptions(options)
+  const { idempotencyKey } = options
+  const checkpoint = checkOptions(options)
   await checkReady(pool, schema)
   const settings = {
     isolation: options.isolation ?? 'read committed',
@@ -82,16 +98,12 @@ export async function fencedTransaction<T>(
   const outcome = await refusalOf(() =>
     inTransaction(pool, settings, async (client): Promise<FencedOutcome<T>> => {
       await requireFence(client, schema, 'tenure_guard', place.token)
-      const { idempotencyKey, checkpoint } = options
-      if (idempotencyKey !== undefined && !(await takeKey(client, place, idempotencyKey))) {
-        return { ok: true, applied: false, by: 'idempotency-key' }
-      }
-      if (checkpoint !== undefined && !(await advance(client, place, checkpoint))) {
-        if (idempotencyKey !== undefined) await returnKey(client, place, idempotencyKey)
-        return { ok: true, applied: false, by: 'checkpoint' }
-      }
+      const by = await appliedBefore(client, place, idempotencyKey, checkpoint)
+      if (by !== null) return { ok: true, applied: false, by }
       const outbox = { add: (message: OutboxMessage) => addMessage(client, place, message) }
-      return { ok: true, applied: true, value: await work(client, outbox) }
+      const value = await work(client, outbox)
+      if (typeof checkpoint === 'object') await raise(client, place, checkpoint.sequence)
+      return { ok: true, applied: true, value }
     }),
   )
   return outcome.ok ? outcome.value : outcome
@@ -105,18 +117,27 @@ export async function fencedTransaction<T>(
  */
 export async function readCheckpoint(
   pool: PostgresPool,
-  token: Pick<Token, 'group' | 'partition'>,
+  token: TokenPlace,
   options: { readonly schema?: string } = {},
 ): Promise<number> {
   const schema = schemaNameOf(options.schema)
   await checkReady(pool, schema)
+  return storedPosition(pool, { schema, token })
+}
+
+async function storedPosition(
+  client: Pick<PostgresPool, 'query'>,
+  { schema, token }: { readonly schema: string; readonly token: TokenPlace },
+): Promise<number> {
   const { rows } = await askTables<{ position: string }>(
-    pool,
+    client,
     `select position from ${schema}.tenure_checkpoint where group_name = $1 and partition = $2`,
     [token.group, token.partition],
   )
   return Number(rows[0]?.position ?? 0)
 }
+
+type TokenPlace = Pick<Token, 'group' | 'partition'>
 
 type Place = { readonly schema: string; readonly token: Token }
 
@@ -124,6 +145,34 @@ const TOKEN_COLUMNS = 'group_name, partition, incarnation, generation, session'
 
 function tokenValues({ token }: Place): readonly unknown[] {
   return [token.group, token.partition, token.incarnation, token.generation, token.session]
+}
+
+/** Takes key and position for this transaction; what tells that they were taken before, or null. */
+async function appliedBefore(
+  client: PoolClient,
+  place: Place,
+  idempotencyKey: string | undefined,
+  checkpoint: FencedOptions['checkpoint'],
+): Promise<'idempotency-key' | 'checkpoint' | null> {
+  if (idempotencyKey !== undefined && !(await takeKey(client, place, idempotencyKey))) {
+    return 'idempotency-key'
+  }
+  if (checkpoint === undefined) return null
+  const isFree =
+    typeof checkpoint === 'number'
+      ? await advance(client, place, checkpoint)
+      : (await storedPosition(client, place)) < checkpoint.position
+  if (isFree) return null
+  if (idempotencyKey !== undefined) await returnKey(client, place, idempotencyKey)
+  return 'checkpoint'
+}
+
+/** As the last step, so that transactions of one partition wait for each other only here. */
+async function raise(client: PoolClient, place: Place, sequence: number): Promise<void> {
+  if (!Number.isSafeInteger(sequence) || sequence < 0) {
+    throw badOption('checkpoint.sequence', 'must be a whole number, 0 or more')
+  }
+  if (sequence > 0) await advance(client, place, sequence)
 }
 
 /** False when the key is there already. Waits for a transaction that is about to take it. */
@@ -178,14 +227,26 @@ async function addMessage(client: PoolClient, place: Place, message: OutboxMessa
   )
 }
 
-function checkOptions({ idempotencyKey, checkpoint }: FencedOptions): void {
+/** The checkpoint as it is to be applied: one that cannot lag is a number. */
+function checkOptions({
+  idempotencyKey,
+  checkpoint,
+}: FencedOptions): number | LaggingCheckpoint | undefined {
   const isKey = (key: string) => key.length > 0 && key.length <= KEY_LENGTH_MAX
   if (idempotencyKey !== undefined && !isKey(idempotencyKey)) {
     throw badOption('idempotencyKey', `must be 1-${KEY_LENGTH_MAX} characters`)
   }
-  if (checkpoint !== undefined && !(Number.isSafeInteger(checkpoint) && checkpoint > 0)) {
+  if (checkpoint === undefined) return undefined
+  const position = typeof checkpoint === 'number' ? checkpoint : checkpoint.position
+  if (!Number.isSafeInteger(position) || position <= 0) {
     throw badOption('checkpoint', 'must be a whole number above 0')
   }
+  if (typeof checkpoint === 'number' || idempotencyKey !== undefined) return checkpoint
+  if (checkpoint.sequence === position) return position
+  throw badOption(
+    'idempotencyKey',
+    'must be given where the checkpoint lags: what is done above that is known by it alone',
+  )
 }
 
 function badOption(field: string, what: string) {

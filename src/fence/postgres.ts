@@ -33,6 +33,7 @@ export {
   type FencedOutcome,
   type FencedWork,
   fencedTransaction,
+  type LaggingCheckpoint,
   type OutboxMessage,
   readCheckpoint,
 } from './postgres-fenced-transaction.ts'

@@ -15,9 +15,10 @@ import type { GiveUp, Grant } from '../core/ownership-state.ts'
 import { createTenureError, isTenureError, TenureError } from '../core/tenure-error.ts'
 import type { Position, Token } from '../core/token.ts'
 import { comparePositions } from '../core/token.ts'
-import type { Clock, Timer } from '../ports/clock.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { LossCause, WorkRefusal } from '../ports/telemetry.ts'
 import type { Gate } from './gate.ts'
+import { aborted, pause } from './waiting.ts'
 import type { WorkSlots } from './work-slots.ts'
 import type { Partition, PartitionHandlers } from './worker-options.ts'
 
@@ -177,14 +178,14 @@ export class PartitionRun<Cursor> implements Partition {
       } catch (error: unknown) {
         if (this.over() || isTenureError(error, 'lost')) return
         if (isTenureError(error, 'work-refused')) {
-          await this.pause(RUN_BACK_OFF_FIRST_MS)
+          await pause(this.clock, RUN_BACK_OFF_FIRST_MS, this.draining)
           continue
         }
         const doubled = RUN_BACK_OFF_FIRST_MS * 2 ** Math.min(this.runFailures, 20)
         const retryMs = Math.min(RUN_BACK_OFF_MAX_MS, doubled)
         this.runFailures += 1
         this.reporter.runFailed(error, retryMs)
-        await this.pause(retryMs)
+        await pause(this.clock, retryMs, this.draining)
       }
     }
   }
@@ -236,27 +237,6 @@ export class PartitionRun<Cursor> implements Partition {
   private over(): boolean {
     return this.givingUp || this.lostCause !== null
   }
-
-  private pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      let timer: Timer | null = null
-      const end = () => {
-        timer?.cancel()
-        this.draining.removeEventListener('abort', end)
-        resolve()
-      }
-      timer = this.clock.schedule(delayMs, end)
-      if (this.draining.aborted) end()
-      else this.draining.addEventListener('abort', end)
-    })
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 function lostError(token: Token, cause: LossCause): TenureError {

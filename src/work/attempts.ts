@@ -7,9 +7,10 @@
  *    any ──▶ thrown through: the gate refused, the partition is lost, the fence refused
  */
 import { isTenureError } from '../core/tenure-error.ts'
-import type { Position } from '../core/token.ts'
-import type { Clock, Timer } from '../ports/clock.ts'
+import type { Clock } from '../ports/clock.ts'
+import { pause } from '../runtime/waiting.ts'
 import type { Partition } from '../runtime/worker-options.ts'
+import { type FencedResult, requireOk, tellRefusal } from './fenced-results.ts'
 
 export type BackOff = {
   /** Default 200 ms. */
@@ -25,7 +26,7 @@ export type AttemptOptions = {
   readonly failuresBefore: number
   readonly failuresMax: number
   /** @param attempt 1 for the first, counting earlier grants' as far as they are stored */
-  readonly run: (attempt: number) => Promise<void> | void
+  readonly run: (attempt: number) => FencedResult | Promise<FencedResult>
   readonly onFailure: (failures: number, error: unknown) => void
   /** Puts it aside for good. */
   readonly bury: (failures: number, error: unknown) => Promise<void>
@@ -42,7 +43,7 @@ export async function attempt(p: Partition, options: AttemptOptions): Promise<bo
   const { clock, backOff, failuresMax, run, onFailure, bury } = options
   for (let failures = options.failuresBefore; !p.draining.aborted; ) {
     try {
-      await p.work(() => run(failures + 1))
+      await p.work(async () => requireOk(await run(failures + 1), p))
       return true
     } catch (error: unknown) {
       if (endsTheGrant(error)) throw error
@@ -81,36 +82,5 @@ export async function afterRefusal(clock: Clock, p: Partition, error: unknown): 
   if (!p.draining.aborted) throw error
 }
 
-/** Passes on what the resource has sealed, where the refusal says it. */
-export function tellRefusal(p: Partition, error: unknown): void {
-  if (!isTenureError(error, 'fence-refused')) return
-  const highest = error.details['highest']
-  if (isPosition(highest)) p.refused(highest)
-}
-
-function isPosition(value: unknown): value is Position {
-  if (typeof value !== 'object' || value === null) return false
-  const { incarnation, generation } = value as Partial<Position>
-  return typeof incarnation === 'number' && typeof generation === 'number'
-}
-
 /** A member hears of its loss within this time, unless it has not lost anything. */
 const REFUSAL_SETTLES_MS = 3000
-
-/** Ends early when the signal fires. */
-export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    let timer: Timer | null = null
-    const end = () => {
-      timer?.cancel()
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    if (signal.aborted) {
-      resolve()
-      return
-    }
-    signal.addEventListener('abort', end)
-    timer = clock.schedule(delayMs, end)
-  })
-}

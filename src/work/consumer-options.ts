@@ -4,6 +4,7 @@ import type { Streams } from '../ports/streams.ts'
 import type { Partition } from '../runtime/worker-options.ts'
 import type { BackOff } from './attempts.ts'
 import type { DeadLetter } from './dead-letters.ts'
+import type { FencedResult } from './fenced-results.ts'
 
 export type WorkMessage = {
   readonly key: string
@@ -36,17 +37,14 @@ export type WorkCheckpoint = { readonly name: string; readonly sequence: number 
 export type CheckpointedWork = Work & {
   /**
    * Commit this together with the effect: whoever comes next starts after it. Read it where the effect is
-   * committed; with `concurrency` above 1 it lags behind the message, and never goes back.
+   * committed; with `concurrency` above 1 its `sequence` lags behind the message's own, which is
+   * `position`, and never goes back. `fencedTransaction` takes it as it is.
    */
-  readonly checkpoint: WorkCheckpoint
+  readonly checkpoint: WorkCheckpoint & { readonly position: number }
 }
 
-/** What `Fence.seal` resolves to, or nothing where a refusal throws. */
-// biome-ignore lint/suspicious/noConfusingVoidType: authors' functions that return nothing are typed so
-type Sealing = void | { readonly ok: boolean; readonly highest?: unknown }
-
 /** Raises every resource's fence to the token, before anything is read of any (S7). */
-export type Seal = (token: Token, partition: Partition) => Sealing | Promise<Sealing>
+export type Seal = (token: Token, partition: Partition) => FencedResult | Promise<FencedResult>
 
 export type ConsumerLimits = {
   /** Messages worked on at once in the whole worker. Default 64. */
@@ -94,9 +92,10 @@ export type CheckpointConsumerOptions = CommonOptions & {
      * Raises it without an effect, fenced by the token: past a dead letter, and at release up to what is
      * done. Without it both wait for the next message's commit; until then a new owner meets them again.
      */
-    save?(token: Token, checkpoint: WorkCheckpoint): void | Promise<void>
+    save?(token: Token, checkpoint: WorkCheckpoint): FencedResult | Promise<FencedResult>
   }
-  readonly handle: (work: CheckpointedWork) => void | Promise<void>
+  /** What it returns counts as `FencedResult` says: a refusal is not done. */
+  readonly handle: (work: CheckpointedWork) => FencedResult | Promise<FencedResult>
 }
 
 export type DurableConsumerOptions = CommonOptions & {
@@ -107,7 +106,8 @@ export type DurableConsumerOptions = CommonOptions & {
   readonly name?: string
   /** How long a dead owner's messages stay with it. Renewed while they are worked on. Default 3000 ms. */
   readonly ackWaitMs?: number
-  readonly handle: (work: Work) => void | Promise<void>
+  /** What it returns counts as `FencedResult` says: a refusal is not acknowledged. */
+  readonly handle: (work: Work) => FencedResult | Promise<FencedResult>
 }
 
 export type PartitionedConsumerOptions = CheckpointConsumerOptions | DurableConsumerOptions

@@ -20,12 +20,13 @@ import { partitionOf } from '../core/partition-key.ts'
 import { createTenureError, isTenureError } from '../core/tenure-error.ts'
 import type { Token } from '../core/token.ts'
 import type { Clock } from '../ports/clock.ts'
+import { pause } from '../runtime/waiting.ts'
 import type { Partition, PartitionHandlers, WorkLimits } from '../runtime/worker-options.ts'
-import { afterRefusal, type BackOff, endsTheGrant, pause } from './attempts.ts'
+import { afterRefusal, type BackOff, endsTheGrant } from './attempts.ts'
 import type { Seal } from './consumer-options.ts'
 import { type Missed, nextRun } from './due.ts'
+import { type FencedResult, requireOk, sealOrThrow } from './fenced-results.ts'
 import { Lanes } from './lanes.ts'
-import { sealOrThrow } from './seal.ts'
 
 export type ScheduledJob = {
   /** Unique in the group; decides the partition. */
@@ -54,8 +55,11 @@ export type ScheduledJobsOptions<Job extends ScheduledJob> = {
   readonly load: (token: Token) => readonly Job[] | Promise<readonly Job[]>
   /** The job's first due time strictly after the given one (null: of all); null when there is none. */
   readonly nextDueMs: (job: Job, afterMs: number | null) => number | null
-  /** Commits the effect, its idempotency key and `lastDueMs` in one step, fenced by the token. */
-  readonly run: (due: DueRun<Job>) => void | Promise<void>
+  /**
+   * Commits the effect, its idempotency key and `lastDueMs` in one step, fenced by the token. What it
+   * returns counts as `FencedResult` says: a refusal is not done.
+   */
+  readonly run: (due: DueRun<Job>) => FencedResult | Promise<FencedResult>
   /** Due times that passed while nobody ran. Default `each`. */
   readonly missed?: Missed
   /** Jobs run at once in a partition. Default 1. */
@@ -215,7 +219,7 @@ async function runOnce<Job extends ScheduledJob>(
   const idempotencyKey = `${job.key}:${dueMs}`
   const due = { job, dueMs, idempotencyKey, token: p.token, partition: p, signal: p.signal }
   try {
-    await p.work(() => options.run(due))
+    await p.work(async () => requireOk(await options.run(due), p))
     seat.lastDueMs = dueMs
     seat.failures = 0
   } catch (error: unknown) {
