@@ -6,17 +6,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startWorker } from '../../../src/composition/start-worker.ts'
 import { connectStreams, partitionedConsumer } from '../../../src/composition/work.ts'
-import type { GroupSettings } from '../../../src/core/group-config.ts'
 import { isTenureError } from '../../../src/core/tenure-error.ts'
 import type { Token } from '../../../src/core/token.ts'
 import { createHttpFence, fencedFetch } from '../../../src/fence/http.ts'
+import { logDeliveries } from './delivery-log.ts'
+import type { WorkerProgramOptions } from './turmoil-world.ts'
 
-export type ConsumerProgramOptions = {
-  readonly group: string
-  readonly member: string
-  readonly settings: GroupSettings
-  readonly etcd: string
-  readonly nats: string
+export type ConsumerProgramOptions = WorkerProgramOptions & {
   readonly ledgerUrl: string
   readonly prefix: string
   /** Longest thinking time before a write, which a pause may interrupt. */
@@ -27,9 +23,12 @@ const RETRY_MS = 50
 const options = JSON.parse(process.argv[2] ?? '{}') as ConsumerProgramOptions
 const ledger = createHttpFence({ baseUrl: options.ledgerUrl, group: options.group })
 const nats = { servers: [options.nats] }
-const streams = await connectStreams({ nats })
 // The ledger answers a seal with the checkpoint: both are read in one step.
-const checkpoints = new Map<number, number>()
+const sealed = new Map<number, { readonly generation: number; readonly checkpoint: number }>()
+const streams = logDeliveries(await connectStreams({ nats }), {
+  ...{ logFolder: options.logFolder, member: options.member },
+  generationOf: (partition) => sealed.get(partition)?.generation ?? 0,
+})
 
 const worker = await startWorker({
   ...{ group: options.group, member: options.member, settings: options.settings, nats },
@@ -40,9 +39,9 @@ const worker = await startWorker({
     seal: async (token) => {
       const seen = await insist(() => ledger.sealAndRead(token))
       const { checkpoint } = seen as { checkpoint: number }
-      checkpoints.set(token.partition, checkpoint)
+      sealed.set(token.partition, { generation: token.generation, checkpoint })
     },
-    checkpoint: { load: (token) => checkpoints.get(token.partition) ?? null },
+    checkpoint: { load: (token) => sealed.get(token.partition)?.checkpoint ?? null },
     handle: async ({ message, token, checkpoint }) => {
       await delay(message.sequence % options.thinkMaxMs)
       const { key, messageId } = message

@@ -18,7 +18,9 @@ import type { LedgerToken } from '../../../src/dev/ledger-book.ts'
 import { machineMs } from '../../../src/dev/machine-time.ts'
 import { makeTurmoil } from '../../../src/dev/turmoil.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startTurmoilWorld } from './turmoil-world.ts'
+import { type DeliveryLine, readDeliveries } from './delivery-log.ts'
+import { type LedgerProcess, startLedger } from './ledger-process.ts'
+import { type PartitionSeen, partitionsSeen, startTurmoilWorld } from './turmoil-world.ts'
 
 const PREFIX = 'orders'
 const MESSAGES = 20_000
@@ -28,6 +30,9 @@ const TURMOIL_MS = 60_000
 const SETTINGS = { partitions: 16, leaseTtlMs: 4000, marginMs: 800, fenced: true }
 const HAND_OVERS_LEAST = 100
 const UNACKNOWLEDGED_LEAST = 5
+/** So long that a partition's owner is mostly behind, and holds messages that it has not come to. */
+const THINK_MAX_MS = 40
+const EFFECT_MAX_MS = 10
 
 type Published = {
   readonly key: string
@@ -40,38 +45,39 @@ type Published = {
 test('20,000 keyed messages, workers killed, paused and moved: each is applied exactly once and in order per key', async (t) => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   t.diagnostic(`seed ${seed}`)
+  let ledgerProcess: LedgerProcess = { url: '', file: '' }
   const world = await startTurmoilWorld(t, {
     members: ['w-1', 'w-2', 'w-3', 'w-4'],
-    ...{ settings: SETTINGS, prefix: PREFIX, thinkMaxMs: 12, effectMaxMs: 10 },
-    prepare: async (natsUrl) => {
-      const streams = await connectStreams({ nats: { servers: [natsUrl] } })
+    ...{ settings: SETTINGS, program: 'consumer-program.ts' },
+    prepare: async ({ nats, logFolder }) => {
+      const streams = await connectStreams({ nats: { servers: [nats] } })
       await ensureWorkStreams(streams, { prefix: PREFIX })
       await streams.close()
+      ledgerProcess = await startLedger(t, { logFolder, effectMaxMs: EFFECT_MAX_MS })
+      return { ledgerUrl: ledgerProcess.url, prefix: PREFIX, thinkMaxMs: THINK_MAX_MS }
     },
   })
-  const owned = () => allOwned(world.groupUrl)
-  await eventually(owned, { timeoutMs: 60_000, what: 'all partitions owned' })
 
   const { partitions } = SETTINGS
   const publisher = await createPublisher({
-    ...{ nats: { servers: [world.natsUrl] }, prefix: PREFIX, partitions },
+    ...{ nats: { servers: [world.nats] }, prefix: PREFIX, partitions },
   })
   t.after(() => publisher.close())
   const publishing = publishAll(publisher)
   const turmoil = await makeTurmoil({
     ...{ workers: world.workers, partitions, seed, groupUrl: world.groupUrl },
     ttlMs: SETTINGS.leaseTtlMs,
-    signal: AbortSignal.timeout(TURMOIL_MS),
+    ...{ signal: AbortSignal.timeout(TURMOIL_MS), cancelled: t.signal },
     say: () => {},
   })
   const published = await publishing
-  await untilApplied(world.ledgerUrl)
+  await untilApplied(published, world.groupUrl, ledgerProcess)
 
-  const ledger = readLedgerLines(world.ledgerFile)
+  const ledger = readLedgerLines(ledgerProcess.file)
   assertExactlyOnce(published, ledger)
   assertRisingPerKey(ledger)
   assertTokensNeverDecrease(ledger)
-  const handOvers = countHandOvers(published, ledger)
+  const handOvers = countHandOvers(readDeliveries(world.logFolder), ledger)
   const staleRefused = countStaleRefused(ledger)
   const [kills, pauses] = ['kill', 'pause'].map(
     (type) => turmoil.filter((line) => line.type === type).length,
@@ -83,17 +89,42 @@ test('20,000 keyed messages, workers killed, paused and moved: each is applied e
 })
 
 /** Asked of the ledger, since its log is long to read. */
-async function untilApplied(ledgerUrl: string): Promise<void> {
-  let applied = 0
+async function untilApplied(
+  published: readonly Published[],
+  groupUrl: string,
+  ledger: LedgerProcess,
+): Promise<void> {
   const isDone = async () => {
-    const reply = await fetch(`${ledgerUrl}/state`)
-    applied = ((await reply.json()) as { applied: number }).applied
-    return applied >= MESSAGES
+    const reply = await fetch(`${ledger.url}/state`)
+    return ((await reply.json()) as { applied: number }).applied >= MESSAGES
   }
   const waiting = eventually(isDone, { timeoutMs: 200_000, what: 'every message applied' })
-  await waiting.catch((cause: unknown) => {
-    throw new Error(`${applied} of ${MESSAGES} messages were applied in time`, { cause })
+  await waiting.catch(async (cause: unknown) => {
+    const seen = await partitionsSeen(groupUrl)
+    throw new Error(describeProgress(published, readLedgerLines(ledger.file), seen), { cause })
   })
+}
+
+/** Each partition that is not done: how far it is, who owns it and for how long nothing came of it. */
+function describeProgress(
+  published: readonly Published[],
+  ledger: readonly LedgerLine[],
+  seen: readonly PartitionSeen[],
+): string {
+  const nowMs = machineMs()
+  const lines = seen.flatMap(({ partition, generation, phase, owner }) => {
+    const stored = published.filter((one) => one.partition === partition).length
+    const own = ledger.filter(({ token }) => token.partition === partition)
+    const applied = effectsOf(own, 'applied').length
+    if (applied === stored) return []
+    const last = own.at(-1)
+    const lastMs = last?.type === 'effect' ? last.endMs : (last?.atMs ?? 0)
+    const since = `${last?.type} of generation ${last?.token.generation} ${Math.round(nowMs - lastMs)} ms ago`
+    return [
+      `partition ${partition}: ${applied} of ${stored}, ${phase} by ${owner?.member} at ${generation}, ${since}`,
+    ]
+  })
+  return `not every message was applied in time\n${lines.join('\n')}`
 }
 
 async function publishAll(publisher: Publisher): Promise<readonly Published[]> {
@@ -113,13 +144,6 @@ async function publishAll(publisher: Publisher): Promise<readonly Published[]> {
     await delay(20)
   }
   return Promise.all(all)
-}
-
-async function allOwned(groupUrl: string): Promise<boolean> {
-  const reply = await fetch(`${groupUrl}/partitions?limit=1000`).catch(() => null)
-  if (reply?.ok !== true) return false
-  const { partitions } = (await reply.json()) as { partitions: { owner: object | null }[] }
-  return partitions.length === SETTINGS.partitions && partitions.every(({ owner }) => owner)
 }
 
 type Effect = LedgerLine & { readonly type: 'effect' }
@@ -168,30 +192,34 @@ function assertTokensNeverDecrease(ledger: readonly LedgerLine[]): void {
 }
 
 /**
- * Seals above an earlier one of the partition; `busy` are those at which the old owner had left at least
- * five messages that the stream had acknowledged and no owner had applied.
+ * Seals above an earlier one of the partition; `busy` are those at which the old owner's consumer had been
+ * handed at least five messages that nobody had applied.
  */
-function countHandOvers(published: readonly Published[], ledger: readonly LedgerLine[]) {
-  const storedAt = new Map<number, number[]>()
-  for (const { partition, atMs } of published) {
-    storedAt.set(partition, [...(storedAt.get(partition) ?? []), atMs])
+function countHandOvers(deliveries: readonly DeliveryLine[], ledger: readonly LedgerLine[]) {
+  const handed = new Map<string, DeliveryLine[]>()
+  for (const line of deliveries) {
+    const grant = `${line.partition}@${line.generation}`
+    handed.set(grant, [...(handed.get(grant) ?? []), line])
   }
   const sealed = new Map<number, LedgerToken>()
-  const applied = new Map<number, number>()
+  const appliedThrough = new Map<number, number>()
   let all = 0
   let busy = 0
   for (const line of ledger) {
     const { partition } = line.token
     if (line.type === 'effect') {
-      if (line.outcome === 'applied') applied.set(partition, (applied.get(partition) ?? 0) + 1)
+      if (line.outcome === 'applied') appliedThrough.set(partition, line.sequence)
       continue
     }
     const before = sealed.get(partition)
     sealed.set(partition, line.token)
     if (before === undefined || comparePositions(line.token, before) === 0) continue
     all += 1
-    const stored = (storedAt.get(partition) ?? []).filter((atMs) => atMs <= line.atMs).length
-    if (stored - (applied.get(partition) ?? 0) >= UNACKNOWLEDGED_LEAST) busy += 1
+    const through = appliedThrough.get(partition) ?? 0
+    const unacknowledged = (handed.get(`${partition}@${before.generation}`) ?? []).filter(
+      ({ sequence, atMs }) => atMs <= line.atMs && sequence > through,
+    )
+    if (unacknowledged.length >= UNACKNOWLEDGED_LEAST) busy += 1
   }
   return { all, busy }
 }
