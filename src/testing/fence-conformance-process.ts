@@ -157,6 +157,7 @@ function createAttempt(child: ChildProcess) {
   const stopped = deferred<boolean>()
   const outcome = deferred<WriteOutcome>()
   let again: NodeJS.Timeout | undefined
+  let stopping: NodeJS.Timeout | undefined
   let over = false
   const goesOn = () => clearInterval(again)
   return {
@@ -166,14 +167,17 @@ function createAttempt(child: ChildProcess) {
     goesOn,
     stopAfter(afterMs: number) {
       const stop = () => {
+        // A write that has ended is no longer resumed: its process would stand still for ever.
+        if (over) return
         child.kill('SIGSTOP')
         stopped.resolve(true)
       }
       if (afterMs < 1) setImmediate(stop)
-      else setTimeout(stop, afterMs)
+      else stopping = setTimeout(stop, afterMs)
     },
     ended(result: WriteOutcome) {
       over = true
+      clearTimeout(stopping)
       goesOn()
       stopped.resolve(false)
       outcome.resolve(result)

@@ -6,7 +6,7 @@ import { type Break, createMemoryResource } from './memory-resource.ts'
 
 const run = async (broken: Break | null) => {
   const makeResource = async () => createMemoryResource(broken)
-  const report = await fenceConformance({ makeResource, seed: 'memory' })
+  const report = await fenceConformance({ makeResource, seed: 'memory', heldUpAfterMs: 100 })
   return { report, names: new Set(report.violations.map(({ name }) => name)) }
 }
 
@@ -25,8 +25,12 @@ test('a right resource at 200 points has no violation, and owners stood still at
   assert.deepEqual(report.violations, [])
   assert.equal(report.points, 200)
   assert.equal(report.restartChecked, true)
-  assert.ok(Object.values(report.stopped).every((count) => count > 20))
-  assert.ok(report.sealedMeanwhile > 20)
+  const { before, during, checked, written } = report.stops
+  assert.deepEqual(before, { stopped: 50, sealedMeanwhile: 50, sealWaited: 0 })
+  assert.equal(during.stopped, 50)
+  for (const inside of [checked, written]) {
+    assert.deepEqual(inside, { stopped: 50, sealedMeanwhile: 0, sealWaited: 50 })
+  }
 })
 
 for (const [broken, expected] of Object.entries(EXPECTED)) {

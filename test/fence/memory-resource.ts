@@ -14,7 +14,13 @@ export type Break =
   | 'lost-on-restart'
   | 'no-seal'
 
-type Row = { highest: Sealed | null; readonly effects: AppliedEffect[]; queue: Promise<unknown> }
+type Row = {
+  highest: Sealed | null
+  readonly effects: AppliedEffect[]
+  queue: Promise<unknown>
+  effectRuns: boolean
+  sealsAsked: number
+}
 
 /** An effect gives what is to be appended when it is done. */
 type MemoryEffect = () => Promise<AppliedEffect>
@@ -22,7 +28,12 @@ type MemoryEffect = () => Promise<AppliedEffect>
 export function createMemoryResource(broken: Break | null): FenceResource {
   const rows = new Map<PartitionId, Row>()
   const rowOf = (partition: PartitionId): Row => {
-    const row = rows.get(partition) ?? { highest: null, effects: [], queue: Promise.resolve() }
+    const known = rows.get(partition)
+    if (known !== undefined) return known
+    const row = {
+      ...{ highest: null, effects: [], queue: Promise.resolve() },
+      ...{ effectRuns: false, sealsAsked: 0 },
+    }
     rows.set(partition, row)
     return row
   }
@@ -40,6 +51,10 @@ export function createMemoryResource(broken: Break | null): FenceResource {
       })
     },
     applied: async (partition) => [...rowOf(partition).effects],
+    async sealWaits(partition) {
+      const { effectRuns, sealsAsked } = rowOf(partition)
+      return effectRuns && sealsAsked > 0
+    },
     async restart() {
       if (broken !== 'lost-on-restart') return
       for (const row of rows.values()) row.highest = null
@@ -58,16 +73,20 @@ function createFence(
       : highest
   }
   return {
-    seal: (token) =>
-      inTurn(rowOf(token.partition), async (row): Promise<SealOutcome> => {
-        if (broken === 'no-seal') return { ok: true }
+    async seal(token) {
+      if (broken === 'no-seal') return { ok: true }
+      const asked = rowOf(token.partition)
+      asked.sealsAsked += 1
+      return inTurn(asked, async (row): Promise<SealOutcome> => {
+        row.sealsAsked -= 1
         const highest = seen(row.highest, token)
         if (highest !== null && decideSeal(highest, token) === 'refuse') {
           return { ok: false, reason: 'stale', highest }
         }
         row.highest = { ...token }
         return { ok: true }
-      }),
+      })
+    },
     async guard(token, effect): Promise<EffectOutcome<void>> {
       const row = rowOf(token.partition)
       const check = (): EffectOutcome<void> => {
@@ -83,7 +102,10 @@ function createFence(
       }
       return inTurn(row, async () => {
         const checked = check()
-        if (checked.ok) row.effects.push(await effect())
+        if (!checked.ok) return checked
+        row.effectRuns = true
+        row.effects.push(await effect())
+        row.effectRuns = false
         return checked
       })
     },

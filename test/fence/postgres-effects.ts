@@ -34,3 +34,18 @@ export async function readEffects(
     number: Number(row.number),
   }))
 }
+
+/**
+ * Whether a session waits for the partition's lock, and one that holds it stands idle in a transaction: only
+ * the client of that one can end the wait.
+ */
+export async function isSealBlocked(pool: Pool, partition: number): Promise<boolean> {
+  const { rows } = await pool.query(
+    `select 1 from pg_locks waiting
+      join pg_stat_activity holder on holder.pid = any (pg_blocking_pids(waiting.pid))
+      where waiting.locktype = 'advisory' and not waiting.granted and waiting.objid = $1
+        and holder.state = 'idle in transaction' limit 1`,
+    [partition],
+  )
+  return rows.length > 0
+}
