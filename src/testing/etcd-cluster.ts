@@ -27,6 +27,7 @@ import {
 } from './etcd-data.ts'
 import { EtcdLeases, type KeptLease } from './etcd-leases.ts'
 import { containsPut, runTransaction } from './etcd-transaction.ts'
+import { type DelayRange, drawDelayMs } from './faults.ts'
 import { compareKeys } from './key-order.ts'
 import { eventsFor, type ServerWatch } from './server-watch.ts'
 
@@ -38,6 +39,9 @@ export type EtcdSnapshot = {
   readonly data: EtcdData
   readonly leases: readonly KeptLease[]
 }
+
+/** What a request needs: the member it reached alone, the leader, or the leader and its disk. */
+export type RequestWay = 'member' | 'leader' | 'disk'
 
 export type ListRequest = {
   readonly prefix: string
@@ -56,8 +60,11 @@ export class EtcdCluster {
   /** Renewals of a dead lease are acknowledged as if it lived, as before etcd 3.4.38. */
   acknowledgesDeadLeases = false
   alarms: readonly string[] = []
+  /** How long each write takes to reach the disk, in order; null: no time. */
+  diskDelay: DelayRange | null = null
   data: EtcdData = createEtcdData()
   readonly leases: EtcdLeases
+  restores = 0
   #availability: Availability = 'up'
   /** Rises whenever all connections break; requests sent before it rose never run. */
   #connectionEra = 0
@@ -67,6 +74,8 @@ export class EtcdCluster {
   readonly #progressIntervalMs: number
   #progressTimer: Timer | null = null
   #stuck: (() => void)[] = []
+  /** When the last write on its way to the disk is there. */
+  #diskFreeAtMs = 0
 
   constructor(
     clock: Clock,
@@ -77,7 +86,9 @@ export class EtcdCluster {
     this.random = random
     this.version = options.version
     this.#progressIntervalMs = options.progressIntervalMs
-    this.leases = new EtcdLeases(clock, random, (session) => this.revoke(session))
+    this.leases = new EtcdLeases(clock, random, (session) =>
+      this.#write(() => this.revoke(session)),
+    )
   }
 
   get availability(): Availability {
@@ -116,10 +127,15 @@ export class EtcdCluster {
   }
 
   /** Runs a request that has arrived, unless the state of the cluster forbids it. */
-  admit(run: () => void, refuse: (failure: StoreFailure) => void): void {
+  admit(way: RequestWay, run: () => void, refuse: (failure: StoreFailure) => void): void {
+    if (way === 'member') {
+      run()
+      return
+    }
     switch (this.#availability) {
       case 'up':
-        run()
+        if (way === 'disk') this.#write(run)
+        else run()
         return
       case 'stuck':
         this.#stuck.push(run)
@@ -207,6 +223,15 @@ export class EtcdCluster {
     this.#announce(write.finish())
   }
 
+  /** Nobody leads for a while; then a new leader does. */
+  loseLeader(forMs: number, requests: 'no-leader' | 'stuck'): void {
+    if (this.#availability !== 'up') return
+    this.setAvailability(requests)
+    this.clock.schedule(forMs, () => {
+      if (this.#availability === requests) this.setAvailability('up')
+    })
+  }
+
   /** Another leader: it knows only that the leases were alive lately. */
   changeLeader(): void {
     if (this.#availability === 'up') this.leases.extendAll()
@@ -223,6 +248,7 @@ export class EtcdCluster {
 
   restore(snapshot: EtcdSnapshot): void {
     this.breakConnections('connection reset: the store was restored')
+    this.restores += 1
     this.data = copyEtcdData(snapshot.data)
     this.leases.replace(snapshot.leases)
   }
@@ -239,6 +265,27 @@ export class EtcdCluster {
   onChange(listener: (change: EtcdChange) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
+  }
+
+  /**
+   * Through the disk, behind the writes before it. One that has not reached it when the leader goes may
+   * still be executed by the next, or be lost.
+   */
+  #write(run: () => void): void {
+    const nowMs = this.clock.monotonicMs()
+    if (this.diskDelay === null && this.#diskFreeAtMs <= nowMs) {
+      run()
+      return
+    }
+    const doneAtMs =
+      nowMs + (this.diskDelay === null ? 0 : drawDelayMs(this.random, this.diskDelay))
+    this.#diskFreeAtMs = Math.max(this.#diskFreeAtMs, doneAtMs)
+    const era = this.#connectionEra
+    this.clock.schedule(this.#diskFreeAtMs - nowMs, () => {
+      if (era !== this.#connectionEra) return
+      if (this.#availability === 'up') run()
+      else this.#stuck.push(run)
+    })
   }
 
   #announce(change: EtcdChange | null): void {

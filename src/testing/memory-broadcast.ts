@@ -2,13 +2,15 @@
  * A client of the in-memory NATS: the broadcast port, and the switches by which a test or simulator
  * lets this one client lose messages.
  *
- *   connected -> disconnected   by `disconnect` (until `reconnect`), by the server going down or
- *                               by reading too slowly (until it has reconnected by itself)
- *   any -> closed
+ *   connected -> disconnected   by `disconnect` (until `reconnect`), by the server going down, by
+ *                               reading too slowly, or by pings unanswered over a cut line (until it
+ *                               has reconnected by itself)
+ *   any -> closed, or abandoned
  *
  * Messages on the way when a connection ends are lost, and requests that wait for replies end.
  * Subscriptions stand at the server again before the status turns `connected`; what was published in
- * between is not delivered.
+ * between is not delivered. The process learns of an end in a timer of its own clock, so one that is
+ * paused goes on believing in its connection.
  */
 import type { Broadcast, BroadcastStatus, Message, Subscription } from '../ports/broadcast.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
@@ -19,6 +21,10 @@ import type {
   ServerSubscription,
   WireMessage,
 } from './nats-server.ts'
+import { type Cut, WHOLE } from './store-link.ts'
+
+/** Two pings of the real client, unanswered. */
+const PING_LIMIT_MS = 10_000
 
 export interface MemoryBroadcast extends Broadcast {
   readonly name: string
@@ -27,6 +33,14 @@ export interface MemoryBroadcast extends Broadcast {
   /** Ends the connection until `reconnect`. */
   disconnect(): void
   reconnect(): void
+  /**
+   * Silence: what it sends does not arrive (`requests`), what is sent to it does not (`replies`), or
+   * neither. Both wait, as TCP lets them, until `heal`, or are lost with the connection after 10 s.
+   */
+  cutOff(cut: Cut): void
+  heal(): void
+  /** The process is gone: the server forgets this client, which is told nothing. */
+  abandon(): void
 }
 
 export class ConnectedBroadcast implements MemoryBroadcast {
@@ -40,8 +54,14 @@ export class ConnectedBroadcast implements MemoryBroadcast {
   #status: BroadcastStatus
   /** `disconnect` was called: it does not come back by itself. */
   #heldOff = false
+  /** Whether the server knows of the connection; the status follows a little later. */
+  #isLinked: boolean
   /** Rises whenever the connection ends; what was sent over an earlier one is lost. */
   #era = 0
+  #cut: Cut = WHOLE
+  #cutTimer: Timer | null = null
+  #heldUpstream: (() => void)[] = []
+  #heldDownstream: (() => void)[] = []
   #lastPublishMs = 0
   #lastDeliveryMs = 0
   #pendingBytes = 0
@@ -51,6 +71,7 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     this.#server = server
     this.#clock = clock
     this.#connection = { lost: () => this.#lose(), welcome: () => this.#comeBackLater() }
+    this.#isLinked = server.up
     this.#status = server.up ? 'connected' : 'disconnected'
     server.addConnection(this.#connection)
   }
@@ -115,10 +136,15 @@ export class ConnectedBroadcast implements MemoryBroadcast {
 
   async close(): Promise<void> {
     if (this.#status === 'closed') return
+    this.abandon()
+    this.#setStatus('closed')
+  }
+
+  abandon(): void {
     this.#endConnection()
+    this.#cutTimer?.cancel()
     this.#subscriptions.clear()
     this.#server.removeConnection(this.#connection)
-    this.#setStatus('closed')
   }
 
   disconnect(): void {
@@ -128,13 +154,30 @@ export class ConnectedBroadcast implements MemoryBroadcast {
 
   reconnect(): void {
     this.#heldOff = false
-    this.#comeBack()
+    this.#clock.schedule(0, () => this.#comeBack())
+  }
+
+  cutOff(cut: Cut): void {
+    this.#cut = cut
+    this.#cutTimer?.cancel()
+    this.#cutTimer = this.#server.clock.schedule(PING_LIMIT_MS, () => this.#lose())
+    if (!cut.requests) this.#releaseUpstream()
+    if (!cut.replies) this.#releaseDownstream()
+  }
+
+  heal(): void {
+    this.#cut = WHOLE
+    this.#cutTimer?.cancel()
+    this.#releaseUpstream()
+    this.#releaseDownstream()
+    if (!this.#isLinked) this.#comeBackLater()
   }
 
   /** `unheard` is told when the message reached the server and nobody subscribes to it. */
   #publish(message: WireMessage, unheard: () => void = () => {}): boolean {
     if (this.#status !== 'connected') return false
     if (message.data.byteLength > this.#server.maxPayloadBytes) return false
+    if (!this.#isLinked) return true
     if (this.#server.random.fraction() < this.faults.losePublishedChance) return true
     this.#upstream(() => {
       if (!this.#server.route(message)) this.#downstream(0, unheard)
@@ -158,7 +201,7 @@ export class ConnectedBroadcast implements MemoryBroadcast {
       },
     }
     this.#subscriptions.add(subscription)
-    if (this.#status === 'connected') this.#announce(subscription)
+    if (this.#isLinked) this.#announce(subscription)
     return {
       close: () => {
         this.#subscriptions.delete(subscription)
@@ -180,42 +223,71 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     const arrivalMs = clock.monotonicMs() + drawDelayMs(random, this.faults.publishDelay)
     this.#lastPublishMs = Math.max(this.#lastPublishMs, arrivalMs)
     clock.schedule(this.#lastPublishMs - clock.monotonicMs(), () => {
-      if (era === this.#era) arrive()
+      if (era !== this.#era) return
+      if (this.#cut.requests || this.#heldUpstream.length > 0) this.#heldUpstream.push(arrive)
+      else arrive()
     })
   }
 
   /** Something on its way from the server. Too much of it unread, and the server hangs up. */
   #downstream(bytes: number, arrive: () => void): void {
-    const { random } = this.#server
     const era = this.#era
     this.#pendingBytes += bytes
     if (this.#pendingBytes > this.#server.maxPendingBytes) {
-      this.#endConnection()
-      this.#clock.schedule(0, () => {
-        this.#lose()
-        this.#comeBackLater()
-      })
+      this.#lose()
       return
     }
-    const nowMs = this.#clock.monotonicMs()
-    const arrivalMs = nowMs + drawDelayMs(random, this.faults.deliverDelay)
-    this.#lastDeliveryMs = Math.max(this.#lastDeliveryMs, arrivalMs)
-    this.#clock.schedule(this.#lastDeliveryMs - nowMs, () => {
+    const read = () => {
       if (era !== this.#era) return
       this.#pendingBytes -= bytes
       arrive()
+    }
+    const nowMs = this.#clock.monotonicMs()
+    const arrivalMs = nowMs + drawDelayMs(this.#server.random, this.faults.deliverDelay)
+    this.#lastDeliveryMs = Math.max(this.#lastDeliveryMs, arrivalMs)
+    this.#clock.schedule(this.#lastDeliveryMs - nowMs, () => {
+      const isHeld = this.#cut.replies || this.#heldDownstream.length > 0
+      if (isHeld && era === this.#era) this.#heldDownstream.push(read)
+      else read()
     })
   }
 
+  #releaseUpstream(): void {
+    if (this.#heldUpstream.length === 0) return
+    this.#server.clock.schedule(0, () => {
+      const held = this.#heldUpstream
+      this.#heldUpstream = []
+      for (const arrive of held) arrive()
+    })
+  }
+
+  #releaseDownstream(): void {
+    if (this.#heldDownstream.length === 0) return
+    this.#clock.schedule(0, () => {
+      const held = this.#heldDownstream
+      this.#heldDownstream = []
+      for (const read of held) read()
+    })
+  }
+
+  /** The connection ends at the server at once; the process hears of it when it runs. */
   #lose(): void {
-    if (this.#status !== 'connected') return
+    if (!this.#isLinked) return
     this.#endConnection()
-    this.#setStatus('disconnected')
+    const era = this.#era
+    this.#clock.schedule(0, () => {
+      if (era !== this.#era || this.#status !== 'connected') return
+      this.#setStatus('disconnected')
+      this.#comeBackLater()
+    })
   }
 
   #endConnection(): void {
+    this.#isLinked = false
     this.#era += 1
     this.#pendingBytes = 0
+    this.#heldUpstream = []
+    this.#heldDownstream = []
     for (const subscription of this.#subscriptions) this.#server.unsubscribe(subscription)
   }
 
@@ -224,8 +296,11 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     this.#clock.schedule(delayMs, () => this.#comeBack())
   }
 
+  /** Does nothing while it cannot: whatever stands in the way calls again when it is gone. */
   #comeBack(): void {
-    if (this.#status !== 'disconnected' || this.#heldOff || !this.#server.up) return
+    const isCut = this.#cut.requests || this.#cut.replies
+    if (this.#status !== 'disconnected' || this.#heldOff || isCut || !this.#server.up) return
+    this.#isLinked = true
     for (const subscription of this.#subscriptions) this.#server.subscribe(subscription)
     this.#setStatus('connected')
   }

@@ -7,7 +7,8 @@ import type { KeyValue } from '../core/transaction.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import { type Availability, EtcdCluster, type EtcdSnapshot } from './etcd-cluster.ts'
-import { createEtcdData, type EtcdChange, NEWEST, scanKeys } from './etcd-data.ts'
+import { createEtcdData, type EtcdChange, NEWEST, readKey, scanKeys } from './etcd-data.ts'
+import type { DelayRange } from './faults.ts'
 import { ConnectedStore, type MemoryStore } from './memory-store.ts'
 import { StoreLink } from './store-link.ts'
 
@@ -22,6 +23,10 @@ export interface MemoryEtcd {
   revision(): number
   /** Keys under the prefix as they really are, or were right after a revision not yet compacted. */
   entries(prefix: string, atRevision?: number): readonly KeyValue[]
+  /** One key as it really is. */
+  entry(key: string): KeyValue | null
+  /** How often it was restored or wiped. */
+  restores(): number
   /** Milliseconds until the lease's deadline (negative: expired, not yet revoked); null: gone. */
   leaseLeftMs(session: SessionId): number | null
   /** Calls back at each change, inside the step that made it; returns how to stop. */
@@ -29,8 +34,15 @@ export interface MemoryEtcd {
 
   availability(): Availability
   setAvailability(availability: Availability): void
-  /** Another leader: every lease has its TTL in full again. */
+  /** Another leader at once: every lease has its TTL in full again. */
   changeLeader(): void
+  /**
+   * An election that takes a while: until then there is no quorum, then every lease has its TTL in full
+   * again. Requests meanwhile are refused as not executed, or (`stuck`) wait and may be executed then.
+   */
+  loseLeader(options: { readonly forMs: number; readonly requests?: 'no-leader' | 'stuck' }): void
+  /** A slow disk: each write is executed that much later, in order; null (the default): at once. */
+  setDiskDelay(delay: DelayRange | null): void
   /** All connections break and can be made again at once; data and leases stay. */
   restart(): void
   /** Ends a lease that may well be alive: an old etcd does this by itself. */
@@ -39,7 +51,10 @@ export interface MemoryEtcd {
   jumpClock(byMs: number): void
   /** Renewals of dead leases are acknowledged, or are not (the default). */
   acknowledgeDeadLeases(acknowledge: boolean): void
-  /** Forgets history below the revision (default: the newest). Open watches do not notice. */
+  /**
+   * Forgets history below the revision. Open watches do not notice. Default: the newest; nothing happens
+   * where that is compacted already.
+   */
   compact(revision?: number): void
   snapshot(): EtcdSnapshot
   /** The state rewinds, revisions repeat, leases start over with their TTL in full. */
@@ -76,11 +91,17 @@ export function createMemoryEtcd(options: MemoryEtcdOptions): MemoryEtcd {
       new ConnectedStore(name, cluster, new StoreLink(client.clock ?? clock)),
     revision: () => cluster.data.revision,
     entries: (prefix, atRevision = NEWEST) => [...scanKeys(cluster.data, prefix, { atRevision })],
+    entry: (key) => readKey(cluster.data, key),
+    restores: () => cluster.restores,
     leaseLeftMs: (session) => cluster.leases.leftMs(session),
     onChange: (listener) => cluster.onChange(listener),
     availability: () => cluster.availability,
     setAvailability: (availability) => cluster.setAvailability(availability),
     changeLeader: () => cluster.changeLeader(),
+    loseLeader: ({ forMs, requests = 'no-leader' }) => cluster.loseLeader(forMs, requests),
+    setDiskDelay: (delay) => {
+      cluster.diskDelay = delay
+    },
     restart: () => {
       cluster.breakConnections('connection reset: the server restarted')
       cluster.changeLeader()
@@ -90,7 +111,12 @@ export function createMemoryEtcd(options: MemoryEtcdOptions): MemoryEtcd {
     acknowledgeDeadLeases: (acknowledge) => {
       cluster.acknowledgesDeadLeases = acknowledge
     },
-    compact: (revision) => cluster.compact(revision ?? cluster.data.revision),
+    compact: (revision) => {
+      const { data } = cluster
+      if (revision !== undefined || data.revision > data.compactRevision) {
+        cluster.compact(revision ?? data.revision)
+      }
+    },
     snapshot: () => cluster.snapshot(),
     restore: (snapshot) => cluster.restore(snapshot),
     wipe: () => cluster.restore({ revision: 1, data: createEtcdData(), leases: [] }),

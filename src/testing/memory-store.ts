@@ -16,7 +16,7 @@ import type {
   Watch,
   WatchHandler,
 } from '../ports/store.ts'
-import type { EtcdCluster, ListRequest } from './etcd-cluster.ts'
+import type { EtcdCluster, ListRequest, RequestWay } from './etcd-cluster.ts'
 import { isReadOnly } from './etcd-transaction.ts'
 import {
   type CallFault,
@@ -48,9 +48,19 @@ export interface MemoryStore extends Store {
   thawReads(): void
   /** The watches open now stay open and hear nothing any more. */
   silenceWatches(): void
+  /** The process is gone: the server forgets this client, which is told nothing. */
+  abandon(): void
 }
 
 type Answer<T> = (reply: StoreReply<T>) => void
+
+type SentCall<T> = {
+  readonly fault: CallFault | null
+  readonly timeoutMs: number
+  readonly way: RequestWay
+  readonly execute: (answer: Answer<T>) => void
+  readonly settle: Answer<T>
+}
 
 export class ConnectedStore implements MemoryStore {
   readonly name: string
@@ -80,14 +90,15 @@ export class ConnectedStore implements MemoryStore {
   }
 
   transact(transaction: Transaction, options: CallOptions): Promise<StoreReply<TransactionResult>> {
-    return this.#call('transact', options, (answer) => {
-      const stale = isReadOnly(transaction) ? this.#staleRevision() : undefined
+    const isRead = isReadOnly(transaction)
+    return this.#call('transact', options, isRead ? 'leader' : 'disk', (answer) => {
+      const stale = isRead ? this.#staleRevision() : undefined
       answer(this.#cluster.transact(transaction, stale))
     })
   }
 
   list(request: ListRequest, options: CallOptions): Promise<StoreReply<ListPage>> {
-    return this.#call('list', options, (answer) =>
+    return this.#call('list', options, 'leader', (answer) =>
       answer(this.#cluster.list(request, this.#staleRevision())),
     )
   }
@@ -116,7 +127,7 @@ export class ConnectedStore implements MemoryStore {
     ttlMs: number,
     options: CallOptions,
   ): Promise<StoreReply<{ readonly ttlMs: number }>> {
-    return this.#call('open-lease', options, (answer) =>
+    return this.#call('open-lease', options, 'disk', (answer) =>
       answer(this.#cluster.openLease(session, ttlMs)),
     )
   }
@@ -125,22 +136,31 @@ export class ConnectedStore implements MemoryStore {
     session: SessionId,
     options: CallOptions,
   ): Promise<StoreReply<{ readonly ttlMs: number }>> {
-    return this.#call('renew-lease', options, (answer) => this.#cluster.renewLease(session, answer))
+    return this.#call('renew-lease', options, 'leader', (answer) =>
+      this.#cluster.renewLease(session, answer),
+    )
   }
 
   closeLease(session: SessionId, options: CallOptions): Promise<StoreReply<null>> {
-    return this.#call('close-lease', options, (answer) => answer(this.#cluster.closeLease(session)))
+    return this.#call('close-lease', options, 'disk', (answer) =>
+      answer(this.#cluster.closeLease(session)),
+    )
   }
 
   status(options: CallOptions): Promise<StoreReply<StoreStatus>> {
-    return this.#call('status', options, (answer) => answer(this.#cluster.status()))
+    return this.#call('status', options, 'member', (answer) => answer(this.#cluster.status()))
   }
 
   async close(): Promise<void> {
+    this.#link.disconnect()
+    this.abandon()
+  }
+
+  abandon(): void {
     this.#closed = true
     for (const watch of this.#watches) watch.close()
     this.#watches.clear()
-    this.#link.disconnect()
+    this.#link.abandon()
     this.#cluster.removeClient(this.#lost)
   }
 
@@ -179,6 +199,7 @@ export class ConnectedStore implements MemoryStore {
   #call<T>(
     kind: CallKind,
     { timeoutMs }: CallOptions,
+    way: RequestWay,
     execute: (answer: Answer<T>) => void,
   ): Promise<StoreReply<T>> {
     this.calls[kind] += 1
@@ -193,22 +214,20 @@ export class ConnectedStore implements MemoryStore {
         stopListening()
         resolve(reply)
       }
-      const stopListening = this.#link.onBreak((detail) => settle(unknownOutcome(detail)))
+      // In a timer of the process: one that is paused, or dead, learns of nothing.
+      const stopListening = this.#link.onBreak((detail) => {
+        clock.schedule(0, () => settle(unknownOutcome(detail)))
+      })
       timer = clock.schedule(timeoutMs, () => settle(unknownOutcome('deadline exceeded')))
       const fault = this.#takeFault(kind)
       const refusal = this.#refusal(fault)
-      if (refusal === null) this.#send(fault, timeoutMs, execute, settle)
+      if (refusal === null) this.#send({ fault, timeoutMs, way, execute, settle })
       else clock.schedule(this.#requestDelayMs(), () => settle(refusal))
     })
   }
 
   /** Sends the request; what comes back, if anything does, settles the call. */
-  #send<T>(
-    fault: CallFault | null,
-    timeoutMs: number,
-    execute: (answer: Answer<T>) => void,
-    settle: Answer<T>,
-  ): void {
+  #send<T>({ fault, timeoutMs, way, execute, settle }: SentCall<T>): void {
     if (fault === 'drop-request' || this.#link.cut.requests) return
     const { random, connectionEra } = this.#cluster
     const lateMs =
@@ -221,7 +240,7 @@ export class ConnectedStore implements MemoryStore {
     }
     this.#cluster.clock.schedule(this.#requestDelayMs() + lateMs, () => {
       if (connectionEra !== this.#cluster.connectionEra) return
-      this.#cluster.admit(() => execute(reply), reply)
+      this.#cluster.admit(way, () => execute(reply), reply)
     })
   }
 

@@ -124,17 +124,20 @@ export class MemoryWatch implements Watch {
     this.#lastArrivalMs = Math.max(this.#lastArrivalMs, arrivalMs)
     this.#link.clock.schedule(this.#lastArrivalMs - nowMs, () => {
       if (this.#status !== 'open') return
-      if (this.#link.cut.replies) this.#held.push(deliver)
+      if (this.#link.cut.replies || this.#held.length > 0) this.#held.push(deliver)
       else deliver()
     })
   }
 
   #deliverHeld(): void {
-    const held = this.#held
-    this.#held = []
-    for (const deliver of held) {
-      if (this.#status === 'open') deliver()
-    }
+    if (this.#held.length === 0) return
+    this.#link.clock.schedule(0, () => {
+      const held = this.#held
+      this.#held = []
+      for (const deliver of held) {
+        if (this.#status === 'open') deliver()
+      }
+    })
   }
 
   /** A break overtakes what was on the way: those events are lost with the connection. */

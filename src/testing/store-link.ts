@@ -8,19 +8,20 @@
  * What arrives for a process that is paused waits until it runs again, since everything is delivered by
  * a timer of that process's own clock.
  */
-import type { Clock } from '../ports/clock.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
 
 /** Probe interval and probe timeout of the real client's transport, together. */
 export const KEEPALIVE_LIMIT_MS = 8_000
 
 export type Cut = { readonly requests: boolean; readonly replies: boolean }
 
-const WHOLE: Cut = { requests: false, replies: false }
+export const WHOLE: Cut = { requests: false, replies: false }
 
 export class StoreLink {
   readonly clock: Clock
   #connected = true
   #cut: Cut = WHOLE
+  #cutTimer: Timer | null = null
   readonly #onBreak = new Set<(detail: string) => void>()
   readonly #onHeal = new Set<() => void>()
 
@@ -52,14 +53,24 @@ export class StoreLink {
 
   cutOff(cut: Cut): void {
     this.#cut = cut
-    this.clock.schedule(KEEPALIVE_LIMIT_MS, () => {
-      if (this.#cut === cut) this.break('keepalive probes unanswered')
-    })
+    this.#cutTimer?.cancel()
+    this.#cutTimer = this.clock.schedule(KEEPALIVE_LIMIT_MS, () =>
+      this.break('keepalive probes unanswered'),
+    )
   }
 
   heal(): void {
     this.#cut = WHOLE
+    this.#cutTimer?.cancel()
     for (const listener of [...this.#onHeal]) listener()
+  }
+
+  /** The process is gone: nobody is told of anything any more. */
+  abandon(): void {
+    this.#connected = false
+    this.#cutTimer?.cancel()
+    this.#onBreak.clear()
+    this.#onHeal.clear()
   }
 
   /** Registers for the end of what is under way; returns how to stop listening. */

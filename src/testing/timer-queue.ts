@@ -2,20 +2,49 @@
  * Timers of the virtual clock, ordered by time and then by the order of their scheduling: a binary heap.
  * Cancelled timers stay in the heap until their turn and are skipped there.
  */
-export type QueuedTimer = {
+import type { Timer } from '../ports/clock.ts'
+
+export class QueuedTimer implements Timer {
   readonly atMs: number
   readonly order: number
+  readonly #queue: TimerQueue
   /** Null once cancelled or fired. */
-  callback: (() => void) | null
+  #callback: (() => void) | null
+
+  constructor(queue: TimerQueue, atMs: number, order: number, callback: () => void) {
+    this.#queue = queue
+    this.atMs = atMs
+    this.order = order
+    this.#callback = callback
+  }
+
+  get isWaiting(): boolean {
+    return this.#callback !== null
+  }
+
+  fire(): void {
+    const callback = this.#callback
+    this.cancel()
+    callback?.()
+  }
+
+  cancel(): void {
+    if (this.#callback === null) return
+    this.#callback = null
+    this.#queue.pending -= 1
+  }
 }
 
 export class TimerQueue {
+  /** Timers neither fired nor cancelled. */
+  pending = 0
   readonly #heap: QueuedTimer[] = []
   #nextOrder = 0
 
   add(atMs: number, callback: () => void): QueuedTimer {
-    const timer: QueuedTimer = { atMs, order: this.#nextOrder, callback }
+    const timer = new QueuedTimer(this, atMs, this.#nextOrder, callback)
     this.#nextOrder += 1
+    this.pending += 1
     this.#heap.push(timer)
     this.#rise(this.#heap.length - 1)
     return timer
@@ -26,7 +55,7 @@ export class TimerQueue {
     for (;;) {
       const first = this.#heap[0]
       if (first === undefined) return null
-      if (first.callback !== null) return first
+      if (first.isWaiting) return first
       this.#removeFirst()
     }
   }
@@ -41,43 +70,42 @@ export class TimerQueue {
     const last = this.#heap.pop()
     if (last === undefined || this.#heap.length === 0) return
     this.#heap[0] = last
-    this.#sink()
+    this.#sink(last)
   }
 
   #rise(from: number): void {
+    const heap = this.#heap
+    const timer = heap[from] as QueuedTimer
     let index = from
     while (index > 0) {
       const above = (index - 1) >> 1
-      if (!this.#swapUnlessOrdered(above, index)) return
+      const other = heap[above] as QueuedTimer
+      if (isBefore(other, timer)) break
+      heap[index] = other
       index = above
     }
+    heap[index] = timer
   }
 
-  #sink(): void {
+  #sink(timer: QueuedTimer): void {
     const heap = this.#heap
     let index = 0
     for (;;) {
-      const left = 2 * index + 1
-      if (left >= heap.length) return
-      const right = left + 1
-      const child = right < heap.length && this.#isBefore(right, left) ? right : left
-      if (!this.#swapUnlessOrdered(index, child)) return
+      let child = 2 * index + 1
+      if (child >= heap.length) break
+      const right = child + 1
+      if (right < heap.length && isBefore(heap[right] as QueuedTimer, heap[child] as QueuedTimer)) {
+        child = right
+      }
+      const below = heap[child] as QueuedTimer
+      if (isBefore(timer, below)) break
+      heap[index] = below
       index = child
     }
+    heap[index] = timer
   }
+}
 
-  #swapUnlessOrdered(above: number, below: number): boolean {
-    if (!this.#isBefore(below, above)) return false
-    const heap = this.#heap
-    const moved = heap[below] as QueuedTimer
-    heap[below] = heap[above] as QueuedTimer
-    heap[above] = moved
-    return true
-  }
-
-  #isBefore(one: number, other: number): boolean {
-    const a = this.#heap[one] as QueuedTimer
-    const b = this.#heap[other] as QueuedTimer
-    return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)
-  }
+function isBefore(a: QueuedTimer, b: QueuedTimer): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)
 }

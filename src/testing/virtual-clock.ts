@@ -8,7 +8,8 @@
  */
 import { createTenureError } from '../core/tenure-error.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
-import { TimerQueue } from './timer-queue.ts'
+import { PausableClock, type ProcessClock, type ProcessOptions } from './process-clock.ts'
+import { type QueuedTimer, TimerQueue } from './timer-queue.ts'
 
 export interface VirtualClock extends Clock {
   /** Runs everything due in the next `durationMs`, then stands exactly there. */
@@ -28,19 +29,16 @@ export interface VirtualClock extends Clock {
   /** Moves the wall clock of the whole world; monotonic time and timers do not change. */
   jumpWall(byMs: number): void
   /** The clock of one process of this world, which can be stopped alone. */
-  createProcess(): ProcessClock
-}
-
-/** One process's view of the world's time. Its monotonic time runs on while it is paused. */
-export interface ProcessClock extends Clock {
-  /** SIGSTOP: no timer of this process fires, and nothing reaches it, until `resume`. */
-  pause(): void
-  /** SIGCONT: what came due meanwhile fires now, in the order in which it came due. */
-  resume(): void
-  /** SIGKILL: no timer of this process ever fires again. */
-  kill(): void
-  /** Moves this process's wall clock alone. */
-  jumpWall(byMs: number): void
+  createProcess(options?: ProcessOptions): ProcessClock
+  /** Timers that wait for their time. */
+  readonly pending: number
+  /** Timers fired so far: a measure of what a run did. */
+  readonly steps: number
+  /**
+   * Hands an error that nobody caught to the process whose step it came out of. False: that step was no
+   * process's, or its process has nobody to tell.
+   */
+  blame(error: unknown): boolean
 }
 
 /** The first of January 2024, UTC. */
@@ -58,13 +56,20 @@ export function createVirtualClock(options: { readonly startWallMs?: number } = 
 }
 
 class QueueClock implements VirtualClock {
+  steps = 0
   readonly #timers = new TimerQueue()
   #nowMs = 0
   #wallAtStartMs: number
   #running = false
+  /** Whose step runs, or ran last. */
+  #stepOf: PausableClock | null = null
 
   constructor(startWallMs: number) {
     this.#wallAtStartMs = startWallMs
+  }
+
+  get pending(): number {
+    return this.#timers.pending
   }
 
   monotonicMs(): number {
@@ -80,12 +85,7 @@ class QueueClock implements VirtualClock {
   }
 
   schedule(delayMs: number, callback: () => void): Timer {
-    const timer = this.#timers.add(this.#nowMs + Math.max(0, delayMs), callback)
-    return {
-      cancel: () => {
-        timer.callback = null
-      },
-    }
+    return this.#timers.add(this.#nowMs + Math.max(0, delayMs), callback)
   }
 
   async advance(durationMs: number): Promise<void> {
@@ -109,7 +109,7 @@ class QueueClock implements VirtualClock {
           this.#nowMs = untilMs
           return false
         }
-        this.#fireNext()
+        this.#fire(next)
         await this.settle()
       }
       return true
@@ -140,73 +140,22 @@ class QueueClock implements VirtualClock {
     })
   }
 
-  createProcess(): ProcessClock {
-    return new PausableClock(this)
+  createProcess(options: ProcessOptions = {}): ProcessClock {
+    const began = (process: PausableClock) => {
+      this.#stepOf = process
+    }
+    return new PausableClock(this, began, options)
   }
 
-  #fireNext(): void {
-    const timer = this.#timers.take()
-    if (timer === null || timer.callback === null) return
-    const { callback } = timer
-    timer.callback = null
+  blame(error: unknown): boolean {
+    return this.#stepOf?.uncaught(error) ?? false
+  }
+
+  #fire(timer: QueuedTimer): void {
+    this.#timers.take()
     this.#nowMs = timer.atMs
-    callback()
-  }
-}
-
-class PausableClock implements ProcessClock {
-  readonly #world: VirtualClock
-  #status: 'running' | 'paused' | 'killed' = 'running'
-  #wallOffsetMs = 0
-  #held: (() => void)[] = []
-
-  constructor(world: VirtualClock) {
-    this.#world = world
-  }
-
-  monotonicMs(): number {
-    return this.#world.monotonicMs()
-  }
-
-  wallMs(): number {
-    return this.#world.wallMs() + this.#wallOffsetMs
-  }
-
-  jumpWall(byMs: number): void {
-    this.#wallOffsetMs += byMs
-  }
-
-  schedule(delayMs: number, callback: () => void): Timer {
-    let cancelled = false
-    const fire = (): void => {
-      if (cancelled || this.#status === 'killed') return
-      if (this.#status === 'paused') this.#held.push(fire)
-      else callback()
-    }
-    const timer = this.#world.schedule(delayMs, fire)
-    return {
-      cancel: () => {
-        cancelled = true
-        timer.cancel()
-      },
-    }
-  }
-
-  pause(): void {
-    if (this.#status === 'running') this.#status = 'paused'
-  }
-
-  resume(): void {
-    if (this.#status !== 'paused') return
-    this.#status = 'running'
-    const held = this.#held
-    this.#held = []
-    // Each in a step of its own, so that a pause in between holds the rest back again.
-    for (const fire of held) this.#world.schedule(0, fire)
-  }
-
-  kill(): void {
-    this.#status = 'killed'
-    this.#held = []
+    this.#stepOf = null
+    this.steps += 1
+    timer.fire()
   }
 }
