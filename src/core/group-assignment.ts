@@ -7,7 +7,6 @@ import { assign } from './assignor.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
 import type { MemberRecord } from './member-record.ts'
-import { recordOwner } from './partition-record.ts'
 import type { PreferenceOrderFactory } from './preference-order.ts'
 
 export type AssignmentOptions = {
@@ -77,34 +76,27 @@ export function mayReceive(state: GroupState, record: MemberRecord): boolean {
 /** False while it is disabled, or halted until the incarnation rises. */
 export function mayHaveOwner(state: GroupState, partition: PartitionId): boolean {
   if (state.isDisabled(partition)) return false
-  const record = state.record(partition)?.record
-  return record?.phase !== 'halted' || record.incarnation < (state.incarnation ?? 0)
+  const haltedThrough = state.haltedThrough(partition)
+  return haltedThrough === null || haltedThrough < (state.incarnation ?? 0)
 }
 
 /** Nobody who lives owns it, and somebody may. A session that is gone makes any phase vacant. */
 export function isElectable(state: GroupState, partition: PartitionId): boolean {
-  const record = state.record(partition)?.record
-  // A halted partition of an older incarnation is open even to a living former owner.
-  if (record?.phase === 'halted')
-    return mayHaveOwner(state, partition) && state.liveOwner(partition) === null
   return state.liveOwner(partition) === null && mayHaveOwner(state, partition)
 }
 
 /** The target of a pending move while it lives, else the live owner. */
 function holderOf(state: GroupState, partition: PartitionId): MemberName | null {
-  const record = state.record(partition)?.record
-  if (record === undefined) return null
-  const owner = state.liveOwner(partition)
-  if (record.phase === 'revoking') {
-    const { to } = record.move
+  const phase = state.phase(partition)
+  if (phase === 'halted') return null
+  if (phase === 'revoking') {
+    const record = state.record(partition)?.record
+    const to = record?.phase === 'revoking' ? record.move.to : null
     if (to !== null && state.members.has(to)) return to
   }
-  if (record.phase === 'halted') return null
-  return owner?.member ?? null
+  return state.liveOwner(partition)?.member ?? null
 }
 
 function lastOwnerOf(state: GroupState, partition: PartitionId): MemberName | null {
-  const record = state.record(partition)?.record
-  if (record === undefined) return null
-  return recordOwner(record)?.member ?? record.previous?.member ?? null
+  return state.lastOwner(partition)?.member ?? null
 }

@@ -1,7 +1,7 @@
 /**
  * Everything that etcd holds of one group, folded from a list and the changes after it. It is one
  * mutable table, not a value per change: a group may have 100,000 partitions, and every process keeps
- * one. It is deterministic and does no I/O; `runtime/mirror.ts` feeds it.
+ * one (`partition-table.ts`). It is deterministic and does no I/O; `runtime/mirror.ts` feeds it.
  *
  * A record of an unknown version stops the process that reads it (it throws): acting on a map that one
  * cannot read would be guessing.
@@ -17,7 +17,10 @@ import { decodeMemberRecord } from './member-record.ts'
 import type { OperatorMark, RebalanceRecord } from './operator-records.ts'
 import { decodeOperatorMark, decodeRebalance } from './operator-records.ts'
 import type { Owner } from './partition-record.ts'
-import { decodePartitionRecord, recordOwner } from './partition-record.ts'
+import { haltedThrough } from './partition-record.ts'
+import type { Phase } from './partition-table.ts'
+import { PartitionTable } from './partition-table.ts'
+import type { Position } from './token.ts'
 import type { KeyValue } from './transaction.ts'
 
 /** What a batch of changes touched. */
@@ -57,7 +60,8 @@ export class GroupState {
   rebalancer: { readonly session: SessionId; readonly value: string } | null = null
   /** The newest revision that this state includes. */
   revision = 0
-  private readonly stored = new Map<PartitionId, StoredRecord>()
+  private readonly table = new PartitionTable()
+  /** Of every key but the partitions'. */
   private readonly revisions = new Map<string, number>()
 
   constructor(keys: GroupKeys) {
@@ -71,12 +75,44 @@ export class GroupState {
 
   /** The record and its exact text; null: never granted. */
   record(partition: PartitionId): StoredRecord | null {
-    return this.stored.get(partition) ?? null
+    return this.table.record(partition)
+  }
+
+  /** Null: never granted. */
+  phase(partition: PartitionId): Phase | null {
+    return this.table.phase(partition)
+  }
+
+  /** Of its last grant; null: never granted. */
+  position(partition: PartitionId): Position | null {
+    return this.table.position(partition)
+  }
+
+  /** The incarnation that must be exceeded before it is granted again; null: not halted. */
+  haltedThrough(partition: PartitionId): number | null {
+    if (this.table.phase(partition) !== 'halted') return null
+    const record = this.table.record(partition)?.record
+    return record?.phase === 'halted' ? haltedThrough(record) : null
+  }
+
+  /** The mod revision of its record, 0 when there is none. */
+  recordRevision(partition: PartitionId): number {
+    return this.table.modRevision(partition)
+  }
+
+  /** The owner that its record names, alive or not. */
+  owner(partition: PartitionId): Owner | null {
+    return this.table.owner(partition)
+  }
+
+  /** Who owns it by its record, alive or not, or held it before it became vacant. */
+  lastOwner(partition: PartitionId): Owner | null {
+    return this.table.lastOwner(partition)
   }
 
   /** The owner whose session lives, or null. */
   liveOwner(partition: PartitionId): Owner | null {
-    const owner = recordOwner(this.stored.get(partition)?.record ?? null)
+    const owner = this.table.owner(partition)
     return owner !== null && this.isLive(owner) ? owner : null
   }
 
@@ -90,16 +126,19 @@ export class GroupState {
 
   /** Number of keys held, and the newest mod revision among them: what a resync compares. */
   summary(): { readonly count: number; readonly newestModRevision: number } {
-    let newestModRevision = 0
+    let newestModRevision = this.table.newestModRevision()
     for (const revision of this.revisions.values()) {
       if (revision > newestModRevision) newestModRevision = revision
     }
-    return { count: this.revisions.size, newestModRevision }
+    return { count: this.revisions.size + this.table.size, newestModRevision }
   }
 
   /** The mod revision under which a key is known; 0 when absent. */
   modRevision(key: string): number {
-    return this.revisions.get(key) ?? 0
+    const subject = keySubject(this.keys, key)
+    return subject.type === 'partition'
+      ? this.table.modRevision(subject.partition)
+      : (this.revisions.get(key) ?? 0)
   }
 
   /** Folds changes in. Those at or below a key's known revision are old news and are skipped. */
@@ -112,9 +151,7 @@ export class GroupState {
     for (const event of events) {
       const key = event.type === 'put' ? event.entry.key : event.key
       const modRevision = event.type === 'put' ? event.entry.modRevision : event.modRevision
-      if (modRevision <= (this.revisions.get(key) ?? 0)) continue
-      if (event.type === 'put') this.revisions.set(key, modRevision)
-      else this.revisions.delete(key)
+      if (modRevision <= this.modRevision(key)) continue
       this.fold(key, event.type === 'put' ? event.entry : null, touched)
     }
     if (revision > this.revision) this.revision = revision
@@ -130,13 +167,14 @@ export class GroupState {
     }
     const kept = new Set(entries.map((entry) => entry.key))
     for (const key of [...this.revisions.keys()]) {
-      if (kept.has(key)) continue
-      this.revisions.delete(key)
-      this.fold(key, null, touched)
+      if (!kept.has(key)) this.fold(key, null, touched)
+    }
+    for (const partition of [...this.table.partitions()]) {
+      const key = this.keys.partition(partition)
+      if (!kept.has(key)) this.fold(key, null, touched)
     }
     for (const entry of entries) {
-      if (this.revisions.get(entry.key) === entry.modRevision && this.sameRecord(entry)) continue
-      this.revisions.set(entry.key, entry.modRevision)
+      if (this.modRevision(entry.key) === entry.modRevision && this.sameRecord(entry)) continue
       this.fold(entry.key, entry, touched)
     }
     this.revision = revision
@@ -147,16 +185,19 @@ export class GroupState {
   private sameRecord(entry: KeyValue): boolean {
     const subject = keySubject(this.keys, entry.key)
     if (subject.type !== 'partition') return false
-    return this.stored.get(subject.partition)?.raw === entry.value
+    return this.table.text(subject.partition) === entry.value
   }
 
   private fold(key: string, entry: KeyValue | null, touched: Touched): void {
     const subject = keySubject(this.keys, key)
     if (subject.type === 'partition') {
-      this.foldPartition(subject.partition, entry)
+      if (entry === null) this.table.delete(subject.partition)
+      else this.table.put(subject.partition, entry.value, entry.modRevision)
       touched.partitions.add(subject.partition)
       return
     }
+    if (entry === null) this.revisions.delete(key)
+    else this.revisions.set(key, entry.modRevision)
     if (subject.type === 'member') {
       this.foldMember(subject.member, entry)
       touched.members = true
@@ -166,6 +207,7 @@ export class GroupState {
     switch (subject.type) {
       case 'config':
         this.config = entry === null ? null : decodeGroupConfig(entry.value)
+        this.table.reserve(this.partitions)
         return
       case 'incarnation':
         this.incarnation = entry === null ? null : Number(entry.value)
@@ -196,14 +238,6 @@ export class GroupState {
         return
       default:
         subject satisfies never
-    }
-  }
-
-  private foldPartition(partition: PartitionId, entry: KeyValue | null): void {
-    if (entry === null) this.stored.delete(partition)
-    else {
-      const record = decodePartitionRecord(entry.value, partition)
-      this.stored.set(partition, { record, raw: entry.value })
     }
   }
 

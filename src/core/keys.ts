@@ -57,6 +57,8 @@ export type KeySubject =
   | { readonly type: 'rebalance'; readonly id: string }
   | { readonly type: 'other' }
 
+const PARTITION_NAME = /^\d{6}$/
+
 const SINGLE: Readonly<Record<string, KeySubject>> = {
   incarnation: { type: 'incarnation' },
   config: { type: 'config' },
@@ -71,7 +73,9 @@ export function keySubject(keys: GroupKeys, key: string): KeySubject {
   const name = path.slice(slash + 1)
   switch (slash < 0 ? '' : path.slice(0, slash)) {
     case 'partitions':
-      return { type: 'partition', partition: Number(name) }
+      return PARTITION_NAME.test(name)
+        ? { type: 'partition', partition: Number(name) }
+        : { type: 'other' }
     case 'members':
       return { type: 'member', member: name as MemberName }
     case 'evictions':

@@ -5,28 +5,27 @@ import type { MapMember } from './map-members.ts'
 import type { MemberRecord } from './member-record.ts'
 import type { MapEntry, OwnershipMap } from './ownership-map.ts'
 import { MAP_PHASES } from './ownership-map.ts'
-import { recordOwner } from './partition-record.ts'
+
+const NEVER = { incarnation: 0, generation: 0 }
 
 /** Fills an empty map with everything that the state holds. */
 export function fillMap(map: OwnershipMap, state: GroupState): void {
   for (const record of state.members.values()) map.putMember(memberOfState(state, record))
   for (let partition = 0; partition < map.partitions; partition += 1) {
-    if (state.record(partition) !== null) map.put(entryOfRecord(state, partition))
+    if (state.position(partition) !== null) map.put(entryOfRecord(state, partition))
   }
   map.completeTo = state.revision
 }
 
 /** The entry of a partition; one that was never granted is at generation 0. */
 export function entryOfRecord(state: GroupState, partition: PartitionId): MapEntry {
-  const record = state.record(partition)?.record ?? null
-  const owner = recordOwner(record)
+  const phase = state.phase(partition)
+  const { incarnation, generation } = state.position(partition) ?? NEVER
   return {
-    partition,
-    incarnation: record?.incarnation ?? 0,
-    generation: record?.generation ?? 0,
-    phase: record === null ? 0 : MAP_PHASES.indexOf(record.phase),
-    owner,
-    revision: state.modRevision(state.keys.partition(partition)) || state.revision,
+    ...{ partition, incarnation, generation },
+    phase: phase === null ? 0 : MAP_PHASES.indexOf(phase),
+    owner: state.owner(partition),
+    revision: state.recordRevision(partition) || state.revision,
   }
 }
 

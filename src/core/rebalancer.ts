@@ -44,7 +44,7 @@ export function startRebalancer(
 ): RebalancerStep {
   const partitions: PartitionId[] = []
   for (let partition = 0; partition < view.group.partitions; partition += 1) {
-    if (view.group.record(partition)?.record.phase === 'revoking') partitions.push(partition)
+    if (view.group.phase(partition) === 'revoking') partitions.push(partition)
   }
   return stepRebalancer(emptyState(session, view.by), { type: 'changed', partitions }, view, nowMs)
 }

@@ -10,7 +10,6 @@ import type { MemberName, PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import type { OperatorMark, RebalanceKind, RebalanceRecord } from '../core/operator-records.ts'
 import { decodeOperatorMark, encodeOperatorMark } from '../core/operator-records.ts'
-import { haltedThrough, recordOwner } from '../core/partition-record.ts'
 import { isTenureError } from '../core/tenure-error.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { By, Change, GroupAdmin, Refusal } from '../ports/group-access.ts'
@@ -200,8 +199,8 @@ export class MirroredAdmin implements GroupAdmin {
     const { state } = this
     if (state.members.has(member) || state.cordons.has(member)) return true
     for (let partition = 0; partition < state.partitions; partition += 1) {
-      const record = state.record(partition)?.record ?? null
-      if (recordOwner(record)?.member === member || record?.previous?.member === member) return true
+      if (state.lastOwner(partition)?.member === member) return true
+      if (state.record(partition)?.record.previous?.member === member) return true
     }
     return false
   }
@@ -209,8 +208,7 @@ export class MirroredAdmin implements GroupAdmin {
   private highestReported(): number {
     let highest = this.highestIncarnation()
     for (let partition = 0; partition < this.state.partitions; partition += 1) {
-      const record = this.state.record(partition)?.record
-      if (record?.phase === 'halted') highest = Math.max(highest, haltedThrough(record))
+      highest = Math.max(highest, this.state.haltedThrough(partition) ?? 0)
     }
     return highest
   }

@@ -9,7 +9,6 @@
 import type { GroupChange, GroupState } from '../core/group-state.ts'
 import type { MemberName, PartitionId, SessionId } from '../core/ids.ts'
 import { BEFORE_ANY_VERSION, compareVersions, laterOf } from '../core/map-version.ts'
-import { recordOwner } from '../core/partition-record.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { MapEvent, MapVersion, PartitionView } from '../ports/group-access.ts'
 import type { Mirror } from './mirror.ts'
@@ -146,7 +145,7 @@ export class GroupHistory {
     for (const member of this.sessions.keys()) if (!before.has(member)) differing.add(member)
     if (differing.size === 0) return
     for (let partition = 0; partition < this.state.partitions; partition += 1) {
-      const owner = recordOwner(this.state.record(partition)?.record ?? null)
+      const owner = this.state.owner(partition)
       if (owner !== null && differing.has(owner.member)) partitions.add(partition)
     }
   }

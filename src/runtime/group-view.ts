@@ -13,7 +13,7 @@ import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
 import type { RebalanceRecord } from '../core/operator-records.ts'
 import { partitionOf } from '../core/partition-key.ts'
 import type { PartitionRecord, PreviousOwner } from '../core/partition-record.ts'
-import { haltedThrough, recordOwner } from '../core/partition-record.ts'
+import { recordOwner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
@@ -74,15 +74,16 @@ export class MirroredGroup implements GroupView {
     const counts = { owned: 0, vacant: 0, moving: 0, halted: 0, notServing: 0 }
     let haltedAt = 0
     for (let partition = 0; partition < state.partitions; partition += 1) {
-      const record = state.record(partition)?.record
-      if (record?.phase === 'halted') {
+      const phase = state.phase(partition)
+      const position = state.position(partition)
+      if (phase === 'halted') {
         counts.halted += 1
-        haltedAt = Math.max(haltedAt, haltedThrough(record))
-      } else if (record === undefined || state.liveOwner(partition) === null) counts.vacant += 1
+        haltedAt = Math.max(haltedAt, state.haltedThrough(partition) ?? 0)
+      } else if (position === null || state.liveOwner(partition) === null) counts.vacant += 1
       else {
         counts.owned += 1
-        if (record.phase === 'revoking') counts.moving += 1
-        if (!this.options.isServing(partition, record)) counts.notServing += 1
+        if (phase === 'revoking') counts.moving += 1
+        if (!this.options.isServing(partition, position)) counts.notServing += 1
       }
     }
     return {
@@ -151,7 +152,7 @@ export class MirroredGroup implements GroupView {
     const owned = new Map<MemberName, number>()
     for (let partition = 0; partition < state.partitions; partition += 1) {
       const owner = state.liveOwner(partition)
-      if (owner === null || state.record(partition)?.record.phase === 'halted') continue
+      if (owner === null || state.phase(partition) === 'halted') continue
       owned.set(owner.member, (owned.get(owner.member) ?? 0) + 1)
     }
     const views = [...state.members.values()].map((record) => ({

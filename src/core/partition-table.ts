@@ -1,0 +1,197 @@
+/**
+ * The records of a group as one process keeps them, in little memory: per partition the record's exact
+ * text, and in typed arrays what is asked of every partition again and again (phase, owner, position,
+ * mod revision). A whole record is decoded from its text when somebody asks for it; a bounded number of
+ * decoded ones is kept. So 100,000 partitions cost the text of their records and 29 bytes each, not a
+ * tree of objects each.
+ *
+ * Owners are shared: partitions of one session name one `Owner` object, counted, and given up with the
+ * last of them. A vacant partition's place names who held it last.
+ *
+ * Not promised: that two calls of `record` answer the same object. Records are compared by their text.
+ */
+import type { StoredRecord } from './commit.ts'
+import type { PartitionId } from './ids.ts'
+import type { Owner, PartitionRecord } from './partition-record.ts'
+import { decodePartitionRecord, recordOwner } from './partition-record.ts'
+import type { Position } from './token.ts'
+
+export type Phase = PartitionRecord['phase']
+
+const PHASES: readonly (Phase | null)[] = [null, 'vacant', 'owned', 'revoking', 'halted']
+const NOBODY = -1
+/** Decoded records kept, one per place: a power of two. */
+const DECODED_MAX = 2048
+const FIRST_SIZE = 64
+
+type Decoded = { readonly partition: PartitionId; readonly stored: StoredRecord }
+
+export class PartitionTable {
+  private texts: (string | null)[] = []
+  private phases = new Uint8Array(0)
+  private owners = new Int32Array(0)
+  private incarnations = new Float64Array(0)
+  private generations = new Float64Array(0)
+  private revisions = new Float64Array(0)
+  private readonly decoded: (Decoded | undefined)[] = []
+  private readonly names = new OwnerNames()
+  private held = 0
+
+  /** Number of records. */
+  get size(): number {
+    return this.held
+  }
+
+  /** Makes room for that many partitions at once; the table grows by itself where it must. */
+  reserve(partitions: number): void {
+    if (partitions > this.phases.length) this.grow(partitions)
+  }
+
+  /** @throws TenureError as `decodePartitionRecord` does; the table is then as it was. */
+  put(partition: PartitionId, raw: string, modRevision: number): void {
+    const record = decodePartitionRecord(raw, partition)
+    if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
+    if (this.texts[partition] === null) this.held += 1
+    const named = recordOwner(record) ?? record.previous
+    const owner = named === null ? NOBODY : this.names.take(named)
+    this.names.drop(this.owners[partition] as number)
+    this.texts[partition] = raw
+    this.phases[partition] = PHASES.indexOf(record.phase)
+    this.owners[partition] = owner
+    this.incarnations[partition] = record.incarnation
+    this.generations[partition] = record.generation
+    this.revisions[partition] = modRevision
+    this.keep(partition, { record, raw })
+  }
+
+  delete(partition: PartitionId): void {
+    if (!this.has(partition)) return
+    this.held -= 1
+    this.names.drop(this.owners[partition] as number)
+    this.texts[partition] = null
+    this.phases[partition] = 0
+    this.owners[partition] = NOBODY
+    this.revisions[partition] = 0
+    const place = partition & (DECODED_MAX - 1)
+    if (this.decoded[place]?.partition === partition) this.decoded[place] = undefined
+  }
+
+  /** The record and its exact text; null: never granted. */
+  record(partition: PartitionId): StoredRecord | null {
+    const raw = this.texts[partition] ?? null
+    if (raw === null) return null
+    const known = this.decoded[partition & (DECODED_MAX - 1)]
+    if (known?.partition === partition) return known.stored
+    const stored = { record: decodePartitionRecord(raw, partition), raw }
+    this.keep(partition, stored)
+    return stored
+  }
+
+  has(partition: PartitionId): boolean {
+    return (this.texts[partition] ?? null) !== null
+  }
+
+  text(partition: PartitionId): string | null {
+    return this.texts[partition] ?? null
+  }
+
+  /** Null: never granted. */
+  phase(partition: PartitionId): Phase | null {
+    return PHASES[this.phases[partition] ?? 0] ?? null
+  }
+
+  /** Of the last grant; null: never granted. */
+  position(partition: PartitionId): Position | null {
+    if (!this.has(partition)) return null
+    const incarnation = this.incarnations[partition] as number
+    return { incarnation, generation: this.generations[partition] as number }
+  }
+
+  /** The owner that the record names, in any phase, or null. */
+  owner(partition: PartitionId): Owner | null {
+    return this.phases[partition] === 1 ? null : this.named(partition)
+  }
+
+  /** The owner that the record names, or who held it before it became vacant. */
+  lastOwner(partition: PartitionId): Owner | null {
+    return this.named(partition)
+  }
+
+  /** 0 when there is no record. */
+  modRevision(partition: PartitionId): number {
+    return this.revisions[partition] ?? 0
+  }
+
+  newestModRevision(): number {
+    let newest = 0
+    for (const revision of this.revisions) if (revision > newest) newest = revision
+    return newest
+  }
+
+  /** Partitions that have a record, ascending. */
+  *partitions(): Iterable<PartitionId> {
+    for (let partition = 0; partition < this.texts.length; partition += 1) {
+      if (this.texts[partition] !== null) yield partition
+    }
+  }
+
+  private named(partition: PartitionId): Owner | null {
+    return this.names.owner(this.owners[partition] ?? NOBODY)
+  }
+
+  private keep(partition: PartitionId, stored: StoredRecord): void {
+    this.decoded[partition & (DECODED_MAX - 1)] = { partition, stored }
+  }
+
+  private grow(partitions: number): void {
+    const size = Math.max(FIRST_SIZE, partitions)
+    const known = this.phases.length
+    this.phases = grown(this.phases, new Uint8Array(size))
+    this.owners = grown(this.owners, new Int32Array(size).fill(NOBODY))
+    this.incarnations = grown(this.incarnations, new Float64Array(size))
+    this.generations = grown(this.generations, new Float64Array(size))
+    this.revisions = grown(this.revisions, new Float64Array(size))
+    for (let partition = known; partition < size; partition += 1) this.texts.push(null)
+  }
+}
+
+function grown<T extends Uint8Array | Int32Array | Float64Array>(from: T, to: T): T {
+  to.set(from)
+  return to
+}
+
+/** Owners by number, each once; a number is free again when nobody names it any more. */
+class OwnerNames {
+  private readonly numbers = new Map<string, number>()
+  private readonly owners: (Owner | null)[] = []
+  private readonly counts: number[] = []
+  private readonly free: number[] = []
+
+  take({ member, session }: Owner): number {
+    const key = `${session} ${member}`
+    let number = this.numbers.get(key)
+    if (number === undefined) {
+      number = this.free.pop() ?? this.owners.length
+      this.numbers.set(key, number)
+      this.owners[number] = { member, session }
+      this.counts[number] = 0
+    }
+    this.counts[number] = (this.counts[number] ?? 0) + 1
+    return number
+  }
+
+  drop(number: number): void {
+    const owner = this.owners[number]
+    if (owner === undefined || owner === null) return
+    const count = (this.counts[number] ?? 1) - 1
+    this.counts[number] = count
+    if (count > 0) return
+    this.numbers.delete(`${owner.session} ${owner.member}`)
+    this.owners[number] = null
+    this.free.push(number)
+  }
+
+  owner(number: number): Owner | null {
+    return number < 0 ? null : (this.owners[number] ?? null)
+  }
+}
