@@ -105,7 +105,7 @@ module.exports = {
       severity: 'error',
       from: {
         path: '^src/',
-        pathNot: '^src/(index|main|composition|etcd/|nats/|ring/|host/|testing/|dev/)',
+        pathNot: '^src/(index|main|composition|etcd/|nats/|ring/|host/|testing/|dev/|bench/)',
       },
       to: { path: '^src/(etcd|nats|ring|host)/' },
     },

@@ -16,6 +16,8 @@ const implementations: CommandImplementations = {
   worker: async (config, start, stop) =>
     (await import('./composition/worker-command.ts')).runWorker(config, start, stop),
   dev: async (options, stop) => (await import('./dev/dev.ts')).runDev(options, stop),
+  bench: async (request, stop) =>
+    (await import('./bench/answer-bench.ts')).answerBench(request, stop),
   readHistory: async (config, group) =>
     (await import('./composition/read-history.ts')).readHistory(config, group),
   openStore: async (config) => {

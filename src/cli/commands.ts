@@ -3,6 +3,7 @@
  * means of `doctor`. Each loads its own heavy modules when it is called, so that `tenure --help` and
  * operators' verbs load none. A verb without an implementation is not offered.
  */
+import type { BenchReport } from '../bench/bench-types.ts'
 import type { HistoryLog } from '../evidence/history-log.ts'
 import type { DevEnvironment } from './dev-environment.ts'
 import type { DoctorMeans } from './doctor-facts.ts'
@@ -30,6 +31,29 @@ export type WorkerStart = {
   readonly dev: DevEnvironment | null
 }
 
+export type BenchRequest = {
+  /** Empty: all. */
+  readonly scenarios: readonly string[]
+  readonly quick: boolean
+  readonly seed: number
+  /** Null: embedded servers of its own. */
+  readonly etcd: TenureConfig['etcd'] | null
+  readonly nats: TenureConfig['nats'] | null
+  /** Absolute path of a module that exports `rivals`; null: none. */
+  readonly rivalsModule: string | null
+  /** Folder for a CPU profile of each process; null: none. */
+  readonly profileFolder: string | null
+  /** Says what is being measured. */
+  readonly progress: (text: string) => void
+}
+
+export type BenchAnswer = {
+  readonly report: BenchReport
+  readonly markdown: string
+  /** One picture per scenario, by its name. */
+  readonly svg: ReadonlyMap<string, string>
+}
+
 /**
  * Each resolves with the exit code once everything is closed. `interrupted` fires at the first SIGINT
  * or SIGTERM, from the start of the process on; what a second one does is for them to say.
@@ -42,6 +66,8 @@ export type CommandImplementations = DoctorMeans & {
     interrupted: AbortSignal,
   ) => Promise<number>
   readonly dev?: (options: DevOptions, interrupted: AbortSignal) => Promise<number>
+  /** Measures; @throws TenureError `invalid-argument` for a scenario that there is not. */
+  readonly bench?: (request: BenchRequest, interrupted: AbortSignal) => Promise<BenchAnswer>
   /** A group's ownership history as etcd still keeps it. */
   readonly readHistory?: (config: TenureConfig, group: string) => Promise<HistoryLog>
 }

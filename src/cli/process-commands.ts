@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
+import { addBench } from './bench-command.ts'
 import { CliError, usageError } from './cli-error.ts'
 import type { CommandImplementations, DevOptions } from './commands.ts'
 import { describeOrigin, displayValue } from './configuration.ts'
@@ -39,7 +40,7 @@ export function addProcessCommands(
   implementations: CommandImplementations,
   act: Act,
 ): void {
-  const { serve, worker, dev } = implementations
+  const { serve, worker, dev, bench } = implementations
   program.commandsGroup('Run:')
   if (dev !== undefined) addDev(program, context, dev, act)
   if (serve !== undefined) addServe(program, context, serve, act)
@@ -51,6 +52,7 @@ export function addProcessCommands(
     'group',
   ]).action(act((command) => runDoctor(command, context, implementations)))
   addVerify(program, context, implementations, act)
+  if (bench !== undefined) addBench(program, context, bench, act)
   addSettingFlags(
     program.command('config').description('show every setting and where it comes from'),
     ALL,

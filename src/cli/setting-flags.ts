@@ -6,8 +6,12 @@ import { displayValue } from './configuration.ts'
 import type { Setting, SettingSection } from './setting.ts'
 import { SETTINGS } from './settings.ts'
 
-/** Adds the flags of the sections, and those that every command has. */
-export function addSettingFlags(command: Command, sections: readonly SettingSection[]): Command {
+/** Adds the flags of the sections, and those that every command has. `json`: what `--json` takes and means. */
+export function addSettingFlags(
+  command: Command,
+  sections: readonly SettingSection[],
+  json: readonly [string, string] = ['--json', 'answer in JSON'],
+): Command {
   for (const setting of SETTINGS) {
     if (setting.flag === null || !sections.includes(setting.section)) continue
     command.addOption(optionOf(setting, setting.flag))
@@ -17,7 +21,7 @@ export function addSettingFlags(command: Command, sections: readonly SettingSect
   }
   return command
     .option('--config <file>', 'configuration file (TENURE_CONFIG; default tenure.config.json)')
-    .option('--json', 'answer in JSON')
+    .option(...json)
     .option('--no-color', 'answer without colour (NO_COLOR)')
 }
 

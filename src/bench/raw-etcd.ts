@@ -1,0 +1,83 @@
+/**
+ * etcd by raw gRPC, for the limit: requests made ready beforehand, replies not looked at, a watch that
+ * counts. The connection is set up as Tenure's own (`etcd/connections.ts`), so that both pay the same.
+ */
+import type { Etcd3, ITxnRequest, IWatchResponse } from 'etcd3'
+import type { SessionId } from '../core/ids.ts'
+import type { Transaction } from '../core/transaction.ts'
+import { encodeKey, encodeLease, encodeRange, encodeTransaction } from '../etcd/codec.ts'
+import { createConnections } from '../etcd/connections.ts'
+import { type EtcdStoreOptions, readEndpoints, readIdentity } from '../etcd/etcd-options.ts'
+
+export type RawEvents = IWatchResponse['events']
+
+export type RawEtcd = {
+  prepare(transaction: Transaction): ITxnRequest
+  /** @throws when etcd refuses, or a compare of the outermost transaction fails. */
+  send(request: ITxnRequest): Promise<void>
+  /** Resolves when the watch stands; returns how to end it. */
+  watch(prefix: string, events: (events: RawEvents) => void): Promise<() => void>
+  /** A key under a lease of its own; returns how to end the lease. */
+  openLease(session: SessionId, ttlS: number): Promise<() => Promise<void>>
+  /** Deletes everything under the prefix; compacts when the servers are this run's own. */
+  clear(prefix: string, compact: boolean): Promise<void>
+  version(): Promise<{ readonly version: string; readonly databaseBytes: number }>
+  close(): void
+}
+
+export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
+  const connections = createConnections(readEndpoints(options), readIdentity(options))
+  const client = (): Etcd3 => {
+    const connection = connections.current()
+    if (connection === null) throw new Error('closed')
+    return connection.client
+  }
+  return {
+    prepare: encodeTransaction,
+    async send(request) {
+      const reply = await client().kv.txn(request, { deadline: Date.now() + 60_000 })
+      if (!reply.succeeded) throw new Error('a compare of the limit failed')
+    },
+    async watch(prefix, events) {
+      const stream = await client().watchClient.watch({})
+      stream.on('error', () => {})
+      const stands = new Promise<void>((resolve) => {
+        stream.on('data', (response: IWatchResponse) => {
+          if (response.created) resolve()
+          if (response.events.length > 0) events(response.events)
+        })
+      })
+      stream.write({ create_request: encodeRange(prefix) })
+      await stands
+      return () => {
+        stream.end()
+        stream.cancel()
+      }
+    },
+    async openLease(session, ttlS) {
+      const id = encodeLease(session)
+      await client().leaseClient.leaseGrant({ ID: id, TTL: ttlS })
+      return async () => {
+        await client().leaseClient.leaseRevoke({ ID: id })
+      }
+    },
+    async clear(prefix, compact) {
+      const deadline = { deadline: Date.now() + 60_000 }
+      const reply = await client().kv.deleteRange(encodeRange(prefix), deadline)
+      if (!compact) return
+      await client().kv.compact({ revision: reply.header.revision, physical: true }, deadline)
+    },
+    async version() {
+      const { version, dbSize } = await client().maintenance.status()
+      return { version, databaseBytes: Number(dbSize) }
+    },
+    close: () => connections.close(),
+  }
+}
+
+/** The partition that an event of a group's prefix is about; its key ends in six digits. */
+export function partitionOfEvent({ kv }: RawEvents[number]): number {
+  return Number(kv.key.toString('latin1', kv.key.length - 6))
+}
+
+export { encodeKey }

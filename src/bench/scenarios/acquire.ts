@@ -1,0 +1,107 @@
+/**
+ * Acquire: a group that is new to etcd, ten members that join at once, until every partition is
+ * serving. The processes are warm; the group is cold.
+ *
+ * The rate counts from the end of the settle delay, which is a setting and no cost: a quiet time after
+ * the last join, so that the first member doesn't take everything. The whole time, with joining and that
+ * delay, is told beside it.
+ */
+import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
+import type { BenchCase, BenchContext, Comparison, Figures, Scenario } from '../bench-types.ts'
+import { LIMIT, TENURE } from '../evaluate.ts'
+import { findGrantLimit, type GrantLimit } from '../limit-grants.ts'
+import { joinFleet } from '../member-fleet.ts'
+import { createRawEtcd } from '../raw-etcd.ts'
+
+const MEMBERS = 10
+const SETTLE_MS = 500
+const LEASE_TTL_MS = 10_000
+/** Below this a machine is too busy to judge by. */
+const LIMIT_MIN = 19_000
+
+export const acquire: Scenario = {
+  name: 'acquire',
+  title: `cold start with ${MEMBERS} members`,
+  rivalTargets: {
+    'etcd3 Election': { metric: 'partitions per second', target: { atLeast: 30 } },
+    'Go concurrency.Election': { metric: 'partitions per second', target: { atLeast: 15 } },
+  },
+  async *cases(context) {
+    context.progress('acquire: looking for the limit')
+    const limit = await findGrantLimit(context, MEMBERS)
+    yield caseOf(context, limit, 1000, context.quick ? 3 : 10)
+    yield caseOf(context, limit, 10_000, context.quick ? 3 : 10)
+    yield caseOf(context, limit, 100_000, context.quick ? 1 : 3)
+  },
+}
+
+function caseOf(
+  context: BenchContext,
+  limit: GrantLimit,
+  partitions: number,
+  rounds: number,
+): BenchCase {
+  const rate: Comparison = {
+    metric: 'partitions per second',
+    statistic: 'median',
+    against: LIMIT,
+    target: partitions === 10_000 ? { atLeast: 0.6 } : null,
+    voidBelow: LIMIT_MIN,
+  }
+  return {
+    name: `P = ${partitions}`,
+    rounds,
+    contenders: [
+      { name: TENURE, measure: (round) => measureTenure(context, partitions, round) },
+      { name: LIMIT, measure: () => measureLimit(limit, partitions) },
+    ],
+    comparisons: [rate],
+    rivalSettings: {
+      caseName: `P = ${partitions}`,
+      ...{ partitions, members: MEMBERS, leaseTtlMs: LEASE_TTL_MS, itemMs: 0 },
+    },
+  }
+}
+
+async function measureLimit(limit: GrantLimit, partitions: number): Promise<Figures> {
+  const value = await limit.measure(partitions)
+  const note = limit.describe()
+  return [{ metric: 'partitions per second', unit: '1/s', values: [value], note }]
+}
+
+async function measureTenure(
+  context: BenchContext,
+  partitions: number,
+  round: number,
+): Promise<Figures> {
+  const group = `${context.runId}-acquire-${partitions}-${round}`
+  const fleet = await joinFleet(context, {
+    ...{ group, members: MEMBERS, itemMs: null },
+    settings: { partitions, leaseTtlMs: LEASE_TTL_MS, settle: { firstGrantMs: SETTLE_MS } },
+  })
+  await fleet.allServing()
+  const notes = await fleet.notes(false)
+  const joinedMs = Math.max(...notes.map((note) => note.sessionOpenedMs))
+  const settledMs = joinedMs + SETTLE_MS
+  const endedMs = Math.max(...notes.map((note) => note.lastServingMs))
+  const shares = fleet.processes.map((one) => one.held().serving)
+  await fleet.leave()
+  const etcd = createRawEtcd(context.servers.etcd)
+  await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
+  etcd.close()
+  return [
+    {
+      metric: 'partitions per second',
+      unit: '1/s',
+      values: [(partitions / (endedMs - settledMs)) * 1000],
+      note: `from the end of the settle delay of ${SETTLE_MS} ms on`,
+    },
+    { metric: 'whole cold start', unit: 'ms', values: [endedMs - fleet.joinedAtMs] },
+    { metric: 'joining', unit: 'ms', values: [joinedMs - fleet.joinedAtMs] },
+    {
+      metric: 'largest share over the mean',
+      unit: '',
+      values: [(Math.max(...shares) * MEMBERS) / partitions],
+    },
+  ]
+}
