@@ -1,0 +1,125 @@
+/**
+ * Draws a plan from a seed. Swarm testing: each seed has its own world and its own subset of faults with
+ * their own rates, so that rare combinations come up somewhere and none of the common faults hides the
+ * others everywhere.
+ */
+import { createSeededRandom, type SeededRandom } from '../../src/testing/index.ts'
+import {
+  FAULT_KIND_NAMES,
+  type FaultKind,
+  factsOf,
+  PARTITION_PHASES,
+  type PartitionPhase,
+} from './fault-kinds.ts'
+import { GENERATOR, type Plan, type PlannedFault, type Probe, type WorldShape } from './plan.ts'
+
+const FAULTS_MS_MIN = 120_000
+const FAULTS_MS_MAX = 300_000
+/** Before the first fault: the group finds itself. */
+const QUIET_START_MS = 4_000
+const AIMED_SHARE = 0.5
+const PROBES: readonly Probe[] = [
+  'none',
+  'kill',
+  'leave',
+  'join',
+  'move',
+  'restart',
+  'no-quorum',
+]
+
+/** @param faultsMsMax shortens the world, for a taste of it */
+export function drawPlan(seed: string, faultsMsMax = FAULTS_MS_MAX): Plan {
+  const random = createSeededRandom(`plan ${GENERATOR} ${seed}`)
+  const shape = drawShape(random)
+  const span = Math.max(0, faultsMsMax - FAULTS_MS_MIN)
+  const faultsMs = Math.min(faultsMsMax, FAULTS_MS_MIN + random.integer(span + 1))
+  return {
+    seed,
+    generator: GENERATOR,
+    shape,
+    faultsMs,
+    faults: drawFaults(random, shape, faultsMs),
+    probe: pick(random, PROBES),
+  }
+}
+
+function drawShape(random: SeededRandom): WorldShape {
+  const fenced = random.fraction() < 0.65
+  const policies = fenced ? (['fence', 'fence', 'wait', 'evict'] as const) : (['wait', 'evict'] as const)
+  return {
+    workers: 3 + random.integer(4),
+    serves: 2,
+    observers: 1 + random.integer(3),
+    partitions: 4 + random.integer(21),
+    resources: 1 + random.integer(2),
+    fenced,
+    drainPolicy: pick(random, policies),
+    drainDeadlineMs: 1_000 + random.integer(6_000),
+    leaseTtlMs: 4_000 + 1_000 * random.integer(3),
+    restartGraceMs: random.fraction() < 0.2 ? 1_000 + random.integer(4_000) : 0,
+    workPauseMs: 300 + random.integer(1_200),
+  }
+}
+
+function drawFaults(
+  random: SeededRandom,
+  shape: WorldShape,
+  faultsMs: number,
+): readonly PlannedFault[] {
+  const weights = drawWeights(random, shape)
+  const betweenMs = 3_000 + random.integer(9_000)
+  const faults: PlannedFault[] = []
+  let atMs = QUIET_START_MS
+  for (;;) {
+    // Sometimes two at the same moment, sometimes a long quiet.
+    const share = random.fraction()
+    atMs += share < 0.15 ? random.integer(200) : Math.round(betweenMs * 2 * random.fraction())
+    if (atMs >= faultsMs) return faults
+    const kind = drawKind(random, weights)
+    const [shortestMs, longestMs] = factsOf(kind).forMs
+    faults.push({
+      atMs,
+      kind,
+      target: random.integer(1_000),
+      other: random.integer(1_000),
+      forMs: shortestMs + Math.round((longestMs - shortestMs) * random.fraction()),
+      aim: drawAim(random),
+    })
+  }
+}
+
+/** Each kind is in this world or not; those that are have rates of their own. */
+function drawWeights(random: SeededRandom, shape: WorldShape): ReadonlyMap<FaultKind, number> {
+  const weights = new Map<FaultKind, number>()
+  const hostile = shape.fenced ? 0.4 : 0.15
+  for (const kind of FAULT_KIND_NAMES) {
+    const { weight = 1, honest = true } = factsOf(kind)
+    const chance = honest ? 0.45 : hostile
+    const isIn = random.fraction() < chance
+    const rate = weight * (0.25 + random.fraction() * 2)
+    if (isIn) weights.set(kind, kind === 'restore' ? rate / 4 : rate)
+  }
+  if (weights.size === 0) weights.set('kill', 1)
+  return weights
+}
+
+function drawKind(random: SeededRandom, weights: ReadonlyMap<FaultKind, number>): FaultKind {
+  let sum = 0
+  for (const weight of weights.values()) sum += weight
+  let left = random.fraction() * sum
+  for (const [kind, weight] of weights) {
+    left -= weight
+    if (left < 0) return kind
+  }
+  return 'kill'
+}
+
+function drawAim(random: SeededRandom): PartitionPhase | null {
+  if (random.fraction() >= AIMED_SHARE) return null
+  return pick(random, PARTITION_PHASES)
+}
+
+function pick<T>(random: SeededRandom, values: readonly T[]): T {
+  return values[random.integer(values.length)] as T
+}

@@ -1,0 +1,97 @@
+/**
+ * Operators who change things at bad moments, through whichever serve process is up. A change that lasts
+ * is undone at its end; one that could not be made, or undone, is of no account: healing clears all marks.
+ */
+import { memberName } from '../../src/core/ids.ts'
+import type { Change, GroupAdmin } from '../../src/ports/group-access.ts'
+import type { Hit, Strike } from './fault.ts'
+import type { World } from './world.ts'
+
+const BY = { by: 'operator', why: 'simulated' }
+
+export function strikeAsOperator(world: World, strike: Strike): Hit | null {
+  const service = world.service()
+  if (service === null) return null
+  const { fault } = strike
+  const { admin, view } = service
+  const partition = strike.partition ?? fault.other % world.plan.shape.partitions
+  const member = chosenMember(world, fault.target)
+  switch (fault.kind) {
+    case 'move':
+      attempt(world, admin.requestRebalance({ type: 'move', partition, to: member }, BY))
+      return { partition, on: `${partition} to ${member}`, end: null }
+    case 'drain':
+      attempt(world, admin.requestRebalance({ type: 'drain', member }, BY))
+      return { member, on: member, end: null }
+    case 'rebalance':
+      attempt(world, admin.requestRebalance({ type: 'balance' }, BY))
+      return { on: 'group', end: null }
+    case 'cancel': {
+      const open = view
+        .rebalances()
+        .find(({ state }) => state === 'running' || state === 'requested')
+      if (open === undefined) return null
+      attempt(world, admin.cancelRebalance(open.id))
+      return { on: `${open.kind.type} ${open.id}`, end: null }
+    }
+    case 'freeze':
+      attempt(world, admin.setFreeze({ ...BY, untilMs: null }))
+      return { on: 'group', end: undo(world, (again) => again.clearFreeze()) }
+    case 'cordon':
+      attempt(world, admin.setCordon(member, BY))
+      return { member, on: member, end: undo(world, (again) => again.clearCordon(member)) }
+    case 'disable':
+      attempt(world, admin.setDisabled(partition, BY))
+      return {
+        ...{ partition, on: String(partition) },
+        end: undo(world, (again) => again.clearDisabled(partition)),
+      }
+    case 'disable-group':
+      attempt(world, admin.setDisabled(null, BY))
+      return { on: 'group', end: undo(world, (again) => again.clearDisabled(null)) }
+    case 'evict':
+      attempt(world, admin.evict(member, BY))
+      return { member, on: member, end: null }
+    case 'raise-incarnation':
+      attempt(world, admin.raiseIncarnation(BY))
+      return { on: 'group', end: null }
+    default:
+      throw new Error(`no fault of an operator: ${fault.kind}`)
+  }
+}
+
+/** Lifts every mark that stands, and ends what still runs; false: something could not be done yet. */
+export function liftMarks(world: World): boolean {
+  const { truth } = world
+  const service = world.service()
+  if (service === null) return false
+  const { admin } = service
+  let isDone = true
+  const lift = (change: Promise<Change<unknown>>) => {
+    isDone = false
+    attempt(world, change)
+  }
+  if (truth.isFrozen) lift(admin.clearFreeze())
+  for (const member of truth.cordons) lift(admin.clearCordon(memberName(member)))
+  for (const what of truth.disabled) lift(admin.clearDisabled(what === 'group' ? null : what))
+  return isDone
+}
+
+function attempt(world: World, change: Promise<Change<unknown>>): void {
+  change.catch((error: unknown) => world.base.box.crash(error, 'an operator'))
+}
+
+function undo(
+  world: World,
+  change: (admin: GroupAdmin) => Promise<Change<unknown>>,
+): () => void {
+  return () => {
+    const service = world.service()
+    if (service !== null) attempt(world, change(service.admin))
+  }
+}
+
+function chosenMember(world: World, target: number) {
+  const names = [...new Set(world.members.map(({ member }) => member))]
+  return memberName(names[target % names.length] ?? 'w1')
+}
