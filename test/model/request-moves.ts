@@ -1,0 +1,186 @@
+/**
+ * The network and the store: a request in flight is executed at any time, or its reply is lost; a reply
+ * comes at once, or at any later time. Requests overtake each other.
+ *
+ * Reductions. A request that is dropped on the way is one whose reply was lost and that never lands. A
+ * request whose sender no longer counts on it is only kept while it may still land. A reply that comes at
+ * once is one move with the execution: nothing else that could happen between looks at it.
+ */
+import type { PartitionId } from '../../src/core/ids.ts'
+import type { OwnershipEvent } from '../../src/core/ownership-state.ts'
+import { checkLanding, countCommit, type Sender } from './checks.ts'
+import type { Model } from './model.ts'
+import type { Request } from './words.ts'
+
+export function requestMoves(model: Model, process: number): void {
+  const { requests, replies } = model.process(process)
+  for (const item of distinct(model.words.items(model.from[requests] as number))) {
+    const request = model.words.requests.of(item)
+    switch (request.type) {
+      case 'confirm':
+        confirmMoves(model, process, item, request)
+        break
+      case 'commit':
+        commitMoves(model, process, item, request)
+        break
+      case 'limbo':
+        limboMoves(model, process, item, request)
+        break
+      default:
+        request satisfies never
+    }
+  }
+  for (const item of distinct(model.words.items(model.from[replies] as number))) {
+    const { event, partition } = model.words.events.of(item)
+    model.begin(() => `${nameOf(model, process)}: hears ${event.type} late`)
+    model.row[replies] = model.words.without(model.row[replies] as number, item)
+    deliver(model, process, partition, event)
+    model.done(true)
+  }
+}
+
+type Of<Type extends Request['type']> = Request & { readonly type: Type }
+
+function confirmMoves(model: Model, process: number, item: number, request: Of<'confirm'>): void {
+  const { partition, id } = request
+  const record = model.from[model.layout.records + partition] as number
+  const event: OwnershipEvent = { type: 'confirmed', id, stored: model.words.stored(record) }
+  answer(model, process, partition, event, `store answers confirm`, () => take(model, process, item))
+}
+
+function commitMoves(model: Model, process: number, item: number, request: Of<'commit'>): void {
+  const { commit, from } = request
+  const entry = model.words.commits.of(commit)
+  const { partition, next } = entry.commit
+  const { operation } = next
+  const verdict = model.store.judge(model.from, commit)
+  const execute = () => {
+    take(model, process, item)
+    if (verdict === 'done') land(model, commit, { type: 'process', from })
+  }
+  const words = `${next.phase} ${next.incarnation}.${next.generation} (p${partition})`
+  if (verdict === 'done') {
+    answer(model, process, partition, { type: 'committed', operation }, `${words} done`, execute)
+  } else {
+    const stands = model.words.stored(model.from[model.layout.records + partition] as number)
+    const refused = { type: 'refused', operation, stands } as const
+    answer(model, process, partition, refused, `${words} refused`, execute)
+    // Told for the record or for the whole batch, as the batch happens to be.
+    if (verdict === 'refused-all') {
+      const all = { type: 'refused-all', operation } as const
+      answer(model, process, partition, all, `${words} refused with its batch`, execute)
+    }
+  }
+  if (!model.has('lost')) return
+  model.begin(() => `${nameOf(model, process)}: ${words} times out`)
+  model.spend('lost')
+  take(model, process, item)
+  put(model, process, { type: 'limbo', commit, from })
+  model.feed(process, partition, { type: 'unsettled', operation })
+  model.done(false)
+}
+
+function limboMoves(model: Model, process: number, item: number, request: Of<'limbo'>): void {
+  const { commit, from } = request
+  const { next } = model.words.commits.of(commit).commit
+  const words = `${next.phase} ${next.incarnation}.${next.generation}`
+  if (model.store.judge(model.from, commit) === 'done') {
+    model.begin(() => `${nameOf(model, process)}: ${words} lands late`)
+    take(model, process, item)
+    land(model, commit, { type: 'process', from })
+    model.done(true)
+  }
+  model.begin(() => `${nameOf(model, process)}: ${words} never lands`)
+  take(model, process, item)
+  model.done(true)
+}
+
+/** The store writes the record. */
+export function land(model: Model, commit: number, sender: Sender): void {
+  const { record, commit: written } = model.words.commits.of(commit)
+  checkLanding(model, commit, sender)
+  model.row[model.layout.records + written.partition] = record
+  countCommit(model, written.partition)
+}
+
+/** The reply comes at once, or waits. */
+function answer(
+  model: Model,
+  process: number,
+  partition: PartitionId,
+  event: OwnershipEvent,
+  words: string,
+  execute: () => void,
+): void {
+  const isStopped = model.from[model.process(process).asleep] !== 0
+  if (!isStopped) {
+    model.begin(() => `${nameOf(model, process)}: ${words}`)
+    execute()
+    deliver(model, process, partition, event)
+    model.done(true)
+  }
+  if (!isStopped && !model.has('late')) return
+  model.begin(() => `${nameOf(model, process)}: ${words}, the reply is on its way`)
+  // What a stopped process is told waits in its socket, at no cost.
+  if (!isStopped) model.spend('late')
+  execute()
+  const { replies } = model.process(process)
+  const reply = model.words.event(partition, event)
+  model.row[replies] = model.words.with(model.row[replies] as number, reply)
+  model.done(isStopped)
+}
+
+/** A reply runs ahead of the watch: the map learns from it first, unless it knows better. */
+function deliver(
+  model: Model,
+  process: number,
+  partition: PartitionId,
+  event: OwnershipEvent,
+): void {
+  const shown = shownBy(model, partition, event)
+  const at = model.process(process).maps + partition
+  if (shown !== 0 && isNews(model, model.row[at] as number, shown)) model.row[at] = shown
+  model.feed(process, partition, event)
+}
+
+function shownBy(model: Model, partition: PartitionId, event: OwnershipEvent): number {
+  switch (event.type) {
+    case 'confirmed':
+      return model.words.record(partition, event.stored)
+    case 'refused':
+      return model.words.record(partition, event.stands)
+    case 'committed':
+      // What the commit wrote; found by its operation, which is in the record that it wrote.
+      return model.words.recordOfOperation(partition, event.operation)
+    default:
+      return 0
+  }
+}
+
+function isNews(model: Model, known: number, shown: number): boolean {
+  if (known === 0 || model.row[model.layout.restored] !== 0) return true
+  return model.words.records.of(shown).order > model.words.records.of(known).order
+}
+
+function take(model: Model, process: number, item: number): void {
+  const { requests } = model.process(process)
+  model.row[requests] = model.words.without(model.row[requests] as number, item)
+}
+
+function put(model: Model, process: number, request: Request): void {
+  const { requests } = model.process(process)
+  const item = model.words.request(request)
+  model.row[requests] = model.words.with(model.row[requests] as number, item)
+}
+
+/** Equal requests make equal moves. */
+function distinct(items: readonly number[]): readonly number[] {
+  return items.length < 2 ? items : items.filter((item, at) => item !== items[at - 1])
+}
+
+/** The process as traces call it: its name, and a mark for each further life of that name. */
+export function nameOf(model: Model, process: number): string {
+  const name = model.settings.processes[process] as string
+  const same = model.settings.processes.slice(0, process).filter((other) => other === name)
+  return `${name}${"'".repeat(same.length)}`
+}
