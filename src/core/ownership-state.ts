@@ -112,7 +112,7 @@ export type OwnershipAction =
     }
   | { readonly type: 'drain-overdue'; readonly policy: DrainPolicy }
   | { readonly type: 'end-session' }
-  | { readonly type: 'campaign-ended'; readonly outcome: 'won' | 'refused' }
+  | { readonly type: 'campaign-ended'; readonly outcome: 'won' | 'refused' | 'unknown' }
   /** The record is halted: an operator must raise the incarnation above this. */
   | { readonly type: 'fence-ahead'; readonly highest: Position }
 

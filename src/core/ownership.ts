@@ -143,7 +143,8 @@ function stepCampaigning(
   }
   switch (event.type) {
     case 'session-ended':
-      return to(seat, { status: 'absent' }, [])
+      // Over all the same, however it ends in etcd: the next session is to campaign again.
+      return to(seat, { status: 'absent' }, [{ type: 'campaign-ended', outcome: 'unknown' }])
     case 'committed':
       return event.operation === commit.next.operation ? won() : stay(seat)
     case 'seen': {

@@ -110,7 +110,7 @@ function drainOverdue(
 function campaignEnded(
   { group, member, clock, telemetry, elections, campaigns }: MemberParts,
   partition: PartitionId,
-  outcome: 'won' | 'refused',
+  outcome: 'won' | 'refused' | 'unknown',
 ): void {
   elections.ended(partition, outcome === 'won', clock.monotonicMs())
   telemetry.record({ type: 'campaign-ended', group, member, partition, outcome })

@@ -68,7 +68,8 @@ export type MemberOptions = {
 }
 
 const ACQUIRE_BACK_OFF_FIRST_MS = 1000
-const ACQUIRE_BACK_OFF_MAX_MS = 60_000
+/** Every member may hold off by now, with the resource back: L4 and L6 allow 2T + 5 s, with T from 2 s. */
+const ACQUIRE_BACK_OFF_MAX_MS = 8000
 
 export class Member implements MirrorListener {
   private readonly options: MemberOptions
@@ -424,6 +425,9 @@ export class Member implements MirrorListener {
   /** Forgets what is held, not what was remembered; returns the seat as it was. */
   private vacateSeat(partition: PartitionId): Seat {
     const seat = this.seats.get(partition) ?? NEW_SEAT
+    if (seat.now.status === 'campaigning') {
+      this.elections.ended(partition, false, this.options.clock.monotonicMs())
+    }
     this.seats.set(partition, { ...NEW_SEAT, highest: seat.highest })
     this.active.delete(partition)
     return seat

@@ -257,7 +257,8 @@ test('ownership, campaigning, ignores answers to other commits', () => {
 
 test('ownership, session ended, takes everything with it', () => {
   const ended = { type: 'session-ended' } as const
-  assert.deepEqual(step(CAMPAIGNING, ended, DEAD), becomes({ status: 'absent' }, []))
+  const over = { type: 'campaign-ended', outcome: 'unknown' } as const
+  assert.deepEqual(step(CAMPAIGNING, ended, DEAD), becomes({ status: 'absent' }, [over]))
   for (const now of [ACQUIRING, SERVING, SETTLING, DRAINING]) {
     assert.deepEqual(
       step(seat(now), ended, DEAD),
