@@ -62,8 +62,9 @@ const DEFAULT_PREFIX = '/tenure-fence/'
 const VERSION_MIN = [3, 3] as const
 /** `incarnation.generation` of the sortable token, before its session. */
 const POSITION_LENGTH = 25
+/** Answers after which nothing was written: a bad request, a lease or a revision that is gone, no space. */
 const REFUSED =
-  /^(3 INVALID_ARGUMENT|7 PERMISSION_DENIED|8 RESOURCE|9 FAILED|16 UNAUTH)|permission denied/
+  /(^|\s)(3 INVALID|5 NOT_FOUND|7 PERMISSION|8 RESOURCE|9 FAILED|11 OUT_OF_RANGE|16 UNAUTH)|permission denied/
 
 /**
  * @throws TenureError `invalid-name` for the group; its functions throw `invalid-argument` for a bad token

@@ -6,6 +6,9 @@
  *   acquire: async (p) => { await fence.seal(p.token) ... }
  *   run: ... await fencedFetch(p.token)('http://ledger:8080/apply', { method: 'POST', body })
  *
+ * A reply that is handed on is the caller's to read to its end, as with any `fetch`; else each keeps a
+ * connection.
+ *
  * Not promised: anything by a resource that ignores the header. A good reply of a route that does not say
  * that it is fenced is an error here; `seal` finds that out before the first effect.
  */
@@ -76,8 +79,12 @@ export function createHttpFence(options: HttpFenceOptions): HttpFence {
   }
   return {
     async seal(token) {
-      const { refusal } = await requestSeal(token)
-      if (refusal === null) return { ok: true }
+      const { refusal, response } = await requestSeal(token)
+      if (refusal === null) {
+        // A body that nobody reads would keep the connection from serving again.
+        await response.arrayBuffer()
+        return { ok: true }
+      }
       if (refusal.highest === null) throw notReady(`${sealUrl} refused and named no token`)
       return { ok: false, reason: 'stale', highest: refusal.highest }
     },
@@ -107,15 +114,14 @@ async function sendWithToken(
   headers.set(TOKEN_HEADER, encodeTokenHeader(token))
   const response = await send(input, { ...init, headers })
   if (response.status === 409) {
-    return {
-      refusal: readRefusal(
-        await response
-          .clone()
-          .json()
-          .catch(() => null),
-      ),
-      response,
-    }
+    const body: unknown = await response
+      .clone()
+      .json()
+      .catch(() => null)
+    const refusal = readRefusal(body)
+    // The caller gets the refusal alone, so nobody else would read this body.
+    if (refusal !== null) await response.body?.cancel()
+    return { refusal, response }
   }
   if (response.ok && response.headers.get(FENCE_HEADER) !== FENCE_VERSION) {
     throw notReady(

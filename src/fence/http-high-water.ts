@@ -4,12 +4,13 @@
  * The file: one line of text per raise (`core/token-text.ts`), appended and flushed to disk before the seal
  * is answered. A line that a crash tore is the last one and was never answered, so it is cut off. When the
  * file is opened, and whenever it has grown to many times its content, it is written anew beside itself and
- * renamed over.
+ * renamed over. So it is before the next raise, too, when a raise has failed: half a line may stand at its
+ * end, and what a failed flush has dropped a later one does not bring back.
  *
  * Not promised: that two processes may share the file. One process owns a resource's file; a resource of
  * many processes keeps its mark in the database that its effects go to.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { decideSeal, type Sealed } from '../core/fence.ts'
 import type { PartitionId } from '../core/ids.ts'
@@ -39,19 +40,31 @@ export interface HighWaterFile extends HighWaterStore {
  */
 export function openHighWaterFile(path: string): HighWaterFile {
   const tokens = readTokens(path)
-  let { file, lines } = rewrite(path, tokens)
+  let current = rewrite(path, tokens)
+  let isSound = true
+  const renew = () => {
+    // Until it is done, the file that is open may be one that its name no longer leads to.
+    isSound = false
+    const old = current
+    current = rewrite(path, tokens)
+    closeSync(old.file)
+    isSound = true
+  }
   return {
     highest: (partition) => sealedOf(tokens.get(partition)),
     raise(token) {
-      writeSync(file, `${encodeTokenHeader(token)}\n`)
-      fsyncSync(file)
+      if (!isSound) renew()
+      isSound = false
+      append(current.file, `${encodeTokenHeader(token)}\n`)
+      isSound = true
       tokens.set(token.partition, token)
-      lines += 1
-      if (lines < Math.max(LINES_MIN, tokens.size * LINES_PER_PARTITION_MAX)) return
-      closeSync(file)
-      ;({ file, lines } = rewrite(path, tokens))
+      current.lines += 1
+      if (current.lines >= Math.max(LINES_MIN, tokens.size * LINES_PER_PARTITION_MAX)) {
+        // The raise is done: that there is no room for a new file is no reason to refuse it.
+        tryTo(renew)
+      }
     },
-    close: () => closeSync(file),
+    close: () => closeSync(current.file),
   }
 }
 
@@ -100,17 +113,37 @@ function readLine(path: string, line: string, number: number): Token {
   }
 }
 
+type OpenFile = { readonly file: number; lines: number }
+
 /** The new file is whole on disk before it takes the old one's place. */
-function rewrite(path: string, tokens: ReadonlyMap<PartitionId, Token>) {
+function rewrite(path: string, tokens: ReadonlyMap<PartitionId, Token>): OpenFile {
   const beside = `${path}.new`
   const file = openSync(beside, 'w')
-  writeSync(file, [...tokens.values()].map((token) => `${encodeTokenHeader(token)}\n`).join(''))
-  fsyncSync(file)
-  renameSync(beside, path)
-  const folder = openSync(dirname(path), 'r')
-  fsyncSync(folder)
-  closeSync(folder)
+  try {
+    append(file, [...tokens.values()].map((token) => `${encodeTokenHeader(token)}\n`).join(''))
+    renameSync(beside, path)
+    const folder = openSync(dirname(path), 'r')
+    fsyncSync(folder)
+    closeSync(folder)
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
   return { file, lines: tokens.size }
+}
+
+/** All of it, on disk. */
+function append(file: number, text: string): void {
+  writeFileSync(file, text)
+  fsyncSync(file)
+}
+
+function tryTo(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // Tried again at a later raise.
+  }
 }
 
 function sealedOf(token: Token | undefined): Sealed | null {

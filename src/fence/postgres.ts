@@ -68,7 +68,8 @@ export interface PostgresFence extends Fence<PostgresEffect<unknown>, unknown> {
   /** As `Fence.guard`: the effect's statements and the check are one transaction. */
   guard<T>(token: Token, effect: PostgresEffect<T>): Promise<EffectOutcome<T>>
   /**
-   * The check for a transaction of your own: keeps the fence where it is until that ends.
+   * The check for a transaction of your own: keeps the fence where it is until that ends. Make it before
+   * any savepoint: rolling back to one that stands before the check takes its lock away with it.
    * @throws TenureError `fence-refused`; the transaction is aborted then
    */
   check(client: ClientBase, token: Token): Promise<void>

@@ -36,7 +36,14 @@ export function checkClient(client: Redis | Cluster, resends: Resends): void {
 
 /** @throws TenureError `fence-not-ready`, naming the remedy. */
 export async function checkServer(client: Redis | Cluster): Promise<void> {
-  const facts = readInfo(await client.info())
+  // Any of a cluster's primaries may hold a partition's fence; INFO of the cluster is that of one node.
+  const primaries = client.isCluster ? (client as Cluster).nodes('master') : []
+  const nodes = primaries.length > 0 ? primaries : [client]
+  await Promise.all(nodes.map(async (node) => checkInfo(await node.info())))
+}
+
+function checkInfo(info: string): void {
+  const facts = readInfo(info)
   const version = facts.get('redis_version') ?? ''
   if (!(Number.parseInt(version, 10) >= MAJOR_MIN)) {
     throw notReady(

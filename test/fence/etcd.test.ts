@@ -151,6 +151,14 @@ test('what etcd refuses is an error with its words', async () => {
     code: 'store-refused',
     message: /duplicate key/,
   })
+  // A lease that ran out and a revision that was compacted, too: nothing was written, and it is known.
+  const lease = { request_put: { key: keyOf(token), value: Buffer.from('x'), lease: '4242' } }
+  await assert.rejects(fence.guard(token, { success: [lease] }), { code: 'store-refused' })
+  const { header } = await etcd.kv.range({ key: keyOf(token) })
+  await etcd.kv.compact({ revision: header.revision, physical: true })
+  const compacted = { request_range: { key: keyOf(token), revision: '1' } }
+  await assert.rejects(fence.guard(token, { success: [compacted] }), { code: 'store-refused' })
+  assert.equal(await stored(token), null)
 })
 
 test('an etcd that is too old is refused and nothing is sent', async () => {

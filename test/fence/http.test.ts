@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import fs, { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fastify from 'fastify'
@@ -243,4 +244,57 @@ test('a file that something else wrote is an error that names its line', async (
   writeFileSync(path, `${encodeTokenHeader(old)}\nwhat is this\n`)
   assert.throws(() => openHighWaterFile(path), { code: 'record-malformed', message: /line 2/ })
   assert.match(readFileSync(path, 'utf8'), /what is this/)
+})
+
+test('after a raise that failed half-way the file holds whole lines again, and later raises last', async (t) => {
+  const path = join(await temporaryFolder(t), 'fence.log')
+  const file = openHighWaterFile(path)
+  file.raise(tokenOf(1))
+  const write = fs.writeFileSync
+  failOnce(t, 'writeFileSync', (target: number, text: string) => write(target, text.slice(0, 20)))
+  assert.throws(() => file.raise(tokenOf(2)), /disk full/)
+  assert.deepEqual(file.highest(3), sealedOf(tokenOf(1)))
+  file.raise(tokenOf(3))
+  failOnce(t, 'fsyncSync', () => {})
+  assert.throws(() => file.raise(tokenOf(4)), /disk full/)
+  // The file that was opened anew took the name, and its folder could not be flushed.
+  failOnce(t, 'renameSync', (from: string, to: string) => fs.copyFileSync(from, to))
+  assert.throws(() => file.raise(tokenOf(5)), /disk full/)
+  file.raise(tokenOf(6))
+  file.close()
+  const again = openHighWaterFile(path)
+  assert.deepEqual(again.highest(3), sealedOf(tokenOf(6)))
+  again.close()
+})
+
+/** The next call does what is given and fails. */
+function failOnce(
+  t: TestContext,
+  name: 'writeFileSync' | 'fsyncSync' | 'renameSync',
+  before: (...words: never[]) => void,
+): void {
+  const failing = t.mock.method(fs, name, (...words: never[]) => {
+    failing.mock.restore()
+    syncBuiltinESMExports()
+    before(...words)
+    throw new Error('disk full')
+  })
+  syncBuiltinESMExports()
+}
+
+test('a connection serves seal after seal, also where the answer is large and nobody reads it', async (t) => {
+  const sealed = () => ({ state: 'x'.repeat(1_000_000) })
+  const { app, fence, append } = await startResource(t, { sealed })
+  let connections = 0
+  app.server.on('connection', () => {
+    connections += 1
+  })
+  await fence.seal(old)
+  await fence.seal(next)
+  for (let call = 0; call < 20; call += 1) {
+    assert.deepEqual(await fence.seal(next), { ok: true })
+    assert.equal((await fence.seal(old)).ok, false)
+    assert.equal((await append(old, 'late')).ok, false)
+  }
+  assert.ok(connections <= 3, `${connections} connections`)
 })

@@ -36,7 +36,8 @@ async function redisResource(cleanUp: CleanUp): Promise<FenceResource> {
 }
 
 async function etcdResource(cleanUp: CleanUp): Promise<FenceResource> {
-  const server = await startEtcd(cleanUp, { unsafeNoFsync: false })
+  // What was written and not yet flushed outlives a killed process, as it does not a failed machine.
+  const server = await startEtcd(cleanUp)
   const etcd = connectEtcd(cleanUp, server.endpoint)
   return {
     owner: () => owner('etcd-owner-program.ts', server.endpoint),
