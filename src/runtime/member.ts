@@ -133,6 +133,8 @@ export class Member implements MirrorListener {
     this.session = options.openSession({
       live: (session) => {
         options.host.sessionLive(session)
+        // Others may have granted to it before the claim's answer came: nobody tells of that again.
+        this.seeAll()
         this.campaigns.schedule(0)
       },
       proved: () => options.host.proved(),
@@ -301,6 +303,10 @@ export class Member implements MirrorListener {
     this.step(partition, { type: 'seen', stored })
   }
 
+  private seeAll(): void {
+    for (let partition = 0; partition < this.state.partitions; partition += 1) this.see(partition)
+  }
+
   private sessionEnded(cause: SessionEndCause): void {
     this.endCause = cause
     for (const partition of [...this.active]) {
@@ -316,7 +322,7 @@ export class Member implements MirrorListener {
   /** A risen incarnation makes a grant to myself due also where nothing is held. */
   private incarnationChanged(): void {
     this.incarnation = this.state.incarnation
-    for (let partition = 0; partition < this.state.partitions; partition += 1) this.see(partition)
+    this.seeAll()
   }
 
   private settingsChanged(): void {
