@@ -29,6 +29,30 @@ export function readPlace(reply: string): Place | null {
   return { deliveries, sequence, delivery, storedAtMs: Math.floor(nanoseconds / 1e6) }
 }
 
+/**
+ * What the call resolves to, or null as soon as the reader stops: a server that does not answer holds up
+ * nobody who wants to leave. `late` is then given what the call still brings.
+ */
+export async function unlessAborted<T>(
+  call: Promise<T>,
+  signal: AbortSignal,
+  late: (value: T) => void = () => {},
+): Promise<T | null> {
+  let stop = () => {}
+  const stopped = new Promise<null>((resolve) => {
+    stop = () => resolve(null)
+  })
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop)
+  try {
+    const value = await Promise.race([call, stopped])
+    if (value === null && signal.aborted) call.then(late, () => {})
+    return value
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
 /** A moment before the next try; ends early when the link changes or the reader stops. */
 export function pause(link: NatsLink, signal: AbortSignal, delayMs = RETRY_MS): Promise<void> {
   return new Promise((resolve) => {

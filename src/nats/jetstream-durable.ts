@@ -20,7 +20,7 @@ import type { ConsumerInfo, Msg, NatsConnection } from 'nats'
 import { AckPolicy, createInbox, DeliverPolicy, Empty, NatsError, nanos } from 'nats'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { Delivery, DurableOptions } from '../ports/streams.ts'
-import { pause, readPlace, STREAM_NOT_FOUND } from './jetstream-consumer.ts'
+import { pause, readPlace, STREAM_NOT_FOUND, unlessAborted } from './jetstream-consumer.ts'
 import type { NatsLink } from './nats-link.ts'
 
 const PULL_EXPIRES_MS = 2000
@@ -36,7 +36,8 @@ export async function* readDurable(
   let isFirst = true
   while (!signal.aborted && link.status() !== 'closed') {
     const connection = link.connection()
-    const consumer = connection && (await ensureConsumer(connection, options))
+    const consumer =
+      connection && (await unlessAborted(ensureConsumer(connection, options), signal))
     if (connection === null || consumer === null) {
       await pause(link, signal)
       continue

@@ -14,7 +14,7 @@ import type { Msg, NatsConnection } from 'nats'
 import { AckPolicy, createInbox, DeliverPolicy, NatsError, nanos } from 'nats'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { ReadOptions, StreamMessage } from '../ports/streams.ts'
-import { pause, readPlace, STREAM_NOT_FOUND } from './jetstream-consumer.ts'
+import { pause, readPlace, STREAM_NOT_FOUND, unlessAborted } from './jetstream-consumer.ts'
 import type { NatsLink } from './nats-link.ts'
 
 export type { ReadOptions, StreamMessage } from '../ports/streams.ts'
@@ -34,7 +34,11 @@ export async function* readInOrder(
   let next = options.fromSequence
   while (!signal.aborted && link.status() !== 'closed') {
     const connection = link.connection()
-    const consumer = connection && (await createConsumer(connection, stream, subject, next))
+    const consumer =
+      connection &&
+      (await unlessAborted(createConsumer(connection, stream, subject, next), signal, (late) => {
+        if (late !== null) void deleteConsumer(connection, stream, late)
+      }))
     if (connection === null || consumer === null) {
       await pause(link, signal)
       continue

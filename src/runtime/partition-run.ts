@@ -34,7 +34,8 @@ export type RunReporter = {
 }
 
 const RUN_BACK_OFF_FIRST_MS = 100
-const RUN_BACK_OFF_MAX_MS = 30_000
+/** What `run` needs may be away for long; it is to go on within 2T + 5 s of its return (L4). */
+const RUN_BACK_OFF_MAX_MS = 5000
 
 export class PartitionRun<Cursor> implements Partition {
   readonly token: Token
@@ -172,6 +173,7 @@ export class PartitionRun<Cursor> implements Partition {
     const { run } = this.handlers
     if (run === undefined || this.cursor === null) return
     while (!this.over()) {
+      const beganAtMs = this.clock.monotonicMs()
       try {
         await run(this, this.cursor.value)
         return
@@ -181,6 +183,8 @@ export class PartitionRun<Cursor> implements Partition {
           await pause(this.clock, RUN_BACK_OFF_FIRST_MS, this.draining)
           continue
         }
+        // One that ran for long before it failed has not failed in a row.
+        if (this.clock.monotonicMs() - beganAtMs > RUN_BACK_OFF_MAX_MS) this.runFailures = 0
         const doubled = RUN_BACK_OFF_FIRST_MS * 2 ** Math.min(this.runFailures, 20)
         const retryMs = Math.min(RUN_BACK_OFF_MAX_MS, doubled)
         this.runFailures += 1

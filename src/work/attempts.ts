@@ -3,7 +3,8 @@
  *
  *   try ──▶ done
  *    │ ▲ throws            failures < most: wait, longer each time, without a place in the worker
- *    └─┘                   failures = most: buried
+ *    │ │                   failures = most: buried
+ *    └─┘                   a server is out of reach: no failure, wait for it
  *    any ──▶ thrown through: the gate refused, the partition is lost, the fence refused
  */
 import { isTenureError } from '../core/tenure-error.ts'
@@ -11,6 +12,7 @@ import type { Clock } from '../ports/clock.ts'
 import { pause } from '../runtime/waiting.ts'
 import type { Partition } from '../runtime/worker-options.ts'
 import { type FencedResult, requireOk, tellRefusal } from './fenced-results.ts'
+import { OUTAGE_WAIT_MAX_MS } from './outages.ts'
 
 export type BackOff = {
   /** Default 200 ms. */
@@ -27,7 +29,9 @@ export type AttemptOptions = {
   readonly failuresMax: number
   /** @param attempt 1 for the first, counting earlier grants' as far as they are stored */
   readonly run: (attempt: number) => FencedResult | Promise<FencedResult>
+  /** @param failures so far; an outage adds none */
   readonly onFailure: (failures: number, error: unknown) => void
+  readonly isOutage: (error: unknown) => boolean
   /** Puts it aside for good. */
   readonly bury: (failures: number, error: unknown) => Promise<void>
 }
@@ -41,22 +45,24 @@ const BACK_OFF_MAX_MS = 30_000
  */
 export async function attempt(p: Partition, options: AttemptOptions): Promise<boolean> {
   const { clock, backOff, failuresMax, run, onFailure, bury } = options
-  for (let failures = options.failuresBefore; !p.draining.aborted; ) {
+  let failures = options.failuresBefore
+  for (let tries = 1; !p.draining.aborted; tries += 1) {
+    let waitMaxMs = backOff.maxMs ?? BACK_OFF_MAX_MS
     try {
       await p.work(async () => requireOk(await run(failures + 1), p))
       return true
     } catch (error: unknown) {
       if (endsTheGrant(error)) throw error
-      failures += 1
+      if (options.isOutage(error)) waitMaxMs = Math.min(waitMaxMs, OUTAGE_WAIT_MAX_MS)
+      else failures += 1
       onFailure(failures, error)
       if (failures >= failuresMax) {
         await p.work(() => bury(failures, error))
         return true
       }
     }
-    const { firstMs = BACK_OFF_FIRST_MS, maxMs = BACK_OFF_MAX_MS } = backOff
-    const inThisGrant = failures - options.failuresBefore
-    await pause(clock, Math.min(maxMs, firstMs * 2 ** Math.min(inThisGrant - 1, 20)), p.draining)
+    const doubledMs = (backOff.firstMs ?? BACK_OFF_FIRST_MS) * 2 ** Math.min(tries - 1, 20)
+    await pause(clock, Math.min(waitMaxMs, doubledMs), p.draining)
   }
   return false
 }

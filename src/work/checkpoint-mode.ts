@@ -21,7 +21,7 @@ export type ConsumerCursor = {
 const PREFETCH = 64
 
 /**
- * Takes the partition's messages in order, from after the checkpoint on, until the signal.
+ * Takes the partition's messages in order, from after the checkpoint on, until `ended`.
  * @throws TenureError `conflict` when the checkpoint is beyond the stream's end, or there is no stream
  */
 export async function takeInOrder(
@@ -29,11 +29,16 @@ export async function takeInOrder(
   p: Partition,
   cursor: ConsumerCursor,
   lanes: Lanes,
-  signal: AbortSignal,
+  ended: AbortController,
 ): Promise<void> {
   const { options, subjects } = consumer
   const { progress } = cursor
-  await assertStreamReaches(consumer, progress.through)
+  const { signal } = ended
+  // Asked while the first messages are on their way: a stream that ends too early has none of them.
+  const reaching = assertStreamReaches(consumer, progress.through).catch((error: unknown) => {
+    ended.abort()
+    return { error }
+  })
   const messages = options.streams.read({
     stream: subjects.stream,
     subject: subjects.partition(p.id),
@@ -46,16 +51,22 @@ export async function takeInOrder(
     lanes.add(keyOfSubject(message.subject), () => handleInOrder(consumer, p, cursor, message))
     await lanes.room()
   }
+  // Over by a drain, it waits for no answer; over by a bad one, that is there.
+  const bad = await Promise.race([reaching, Promise.resolve()])
+  if (bad !== undefined) throw bad.error
 }
 
 /** @throws TenureError `conflict` when the checkpoint is beyond the stream's end. */
-async function assertStreamReaches({ options, subjects }: Consumer, through: number) {
+async function assertStreamReaches(
+  { options, subjects }: Consumer,
+  through: number,
+): Promise<undefined> {
   const state = await options.streams.streamState(subjects.stream).catch((error: unknown) => {
     // Unreachable now: the reader waits for the server.
     if (isTenureError(error, 'broadcast-unreachable')) return null
     throw error
   })
-  if (state === null || state.lastSequence >= through) return
+  if (state === null || state.lastSequence >= through) return undefined
   throw createTenureError(
     'conflict',
     `the checkpoint ${through} is beyond the end of stream ${subjects.stream} (${state.lastSequence}): it was made anew; set the checkpoint back, or name another`,

@@ -63,6 +63,7 @@ export type ConsumerLimits = {
 export type ConsumerFailure = {
   readonly token: Token
   readonly message: WorkMessage
+  /** So far; an outage adds none. */
   readonly failures: number
   readonly error: unknown
 }
@@ -75,6 +76,11 @@ type CommonOptions = ConsumerLimits & {
   readonly stream?: string
   /** A message that failed this often is put aside as a dead letter. Default 5; `Infinity` for never. */
   readonly failuresMax?: number
+  /**
+   * True for an error that is no fault of the message: it is tried on and on. Default: a server that
+   * cannot be reached, as Tenure's errors, `fetch` and Node's sockets say it.
+   */
+  readonly isOutage?: (error: unknown) => boolean
   readonly backOff?: BackOff
   readonly onFailure?: (failure: ConsumerFailure) => void
   readonly onDeadLetter?: (letter: DeadLetter) => void

@@ -6,6 +6,7 @@ import { attempt } from './attempts.ts'
 import type { PartitionedConsumerOptions, Work, WorkMessage } from './consumer-options.ts'
 import { deadLetter, publishLetter } from './dead-letters.ts'
 import type { FencedResult } from './fenced-results.ts'
+import { isOutage } from './outages.ts'
 import { keyOfSubject, type WorkSubjects } from './subjects.ts'
 
 export type Consumer = {
@@ -44,6 +45,7 @@ export function tryMessage(
         ...{ message: given, token, partition: p, signal: p.signal, idempotencyKey },
         attempt: number,
       }),
+    isOutage: options.isOutage ?? isOutage,
     onFailure: (failures, error) => options.onFailure?.({ token, message: given, failures, error }),
     bury: async (failures, error) => {
       const letter = deadLetter(subjects.stream, message, { failures, error, token })

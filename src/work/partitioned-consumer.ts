@@ -21,8 +21,9 @@
  * holds, and a dead one's session outlasts it, so a new owner hardly ever waits.
  *
  * Failure cases. A handler that throws is tried again after a growing wait, which delays its own key, and
- * others only once the window is full; then it becomes a dead letter. Refused by the fence: this grant's
- * run ends, quietly if the grant is over. A stream that ends before the checkpoint (deleted and made
+ * others only once the window is full; then it becomes a dead letter. A server out of reach is waited
+ * for, and is no failure of the message. Refused by the fence, thrown or returned: this grant's run ends,
+ * quietly if the grant is over. A stream that ends before the checkpoint (deleted and made
  * anew) is an error, for new messages would be passed over.
  *
  * Not promised: failures counted across owners in checkpoint mode (in durable mode the server counts how
@@ -98,7 +99,7 @@ async function runGrant(consumer: Consumer, p: Partition, cursor: ConsumerCursor
   p.draining.addEventListener('abort', () => ended.abort(), { once: true })
   try {
     if (consumer.options.mode === 'durable') await takeDurable(consumer, p, lanes, ended.signal)
-    else await takeInOrder(consumer, p, cursor, lanes, ended.signal)
+    else await takeInOrder(consumer, p, cursor, lanes, ended)
   } finally {
     await lanes.idle()
     cursor.progress.abandon()

@@ -27,6 +27,7 @@ import type { Seal } from './consumer-options.ts'
 import { type Missed, nextRun } from './due.ts'
 import { type FencedResult, requireOk, sealOrThrow } from './fenced-results.ts'
 import { Lanes } from './lanes.ts'
+import { isOutage, OUTAGE_WAIT_MAX_MS } from './outages.ts'
 
 export type ScheduledJob = {
   /** Unique in the group; decides the partition. */
@@ -225,7 +226,8 @@ async function runOnce<Job extends ScheduledJob>(
   } catch (error: unknown) {
     if (endsTheGrant(error)) throw error
     const { firstMs = BACK_OFF_FIRST_MS, maxMs = BACK_OFF_MAX_MS } = options.backOff ?? {}
-    const waitMs = Math.min(maxMs, firstMs * 2 ** Math.min(seat.failures, 20))
+    const waitMaxMs = isOutage(error) ? Math.min(maxMs, OUTAGE_WAIT_MAX_MS) : maxMs
+    const waitMs = Math.min(waitMaxMs, firstMs * 2 ** Math.min(seat.failures, 20))
     seat.failures += 1
     seat.notBeforeMs = clock.monotonicMs() + waitMs
     options.onFailure?.({ due, error })

@@ -19,7 +19,8 @@ test('durable: a handler that returns a refusal has done nothing, so the next ow
   const world = await startStreamsWorld(t)
   const handled: [number, number][] = []
   const handlers = partitionedConsumer({
-    ...{ mode: 'durable', streams: world.streams, prefix: PREFIX },
+    mode: 'durable',
+    ...{ streams: world.streams, prefix: PREFIX },
     handle: ({ message, token }) => {
       handled.push([token.generation, message.sequence])
       return token.generation === 1 ? REFUSED : { ok: true }
@@ -69,7 +70,8 @@ test('durable: a handler that returns an answer that is not ok has failed, and i
   const attempts: number[] = []
   const failures: string[] = []
   const handlers = partitionedConsumer({
-    ...{ mode: 'durable', streams: world.streams, prefix: PREFIX, backOff: { firstMs: 5 } },
+    mode: 'durable',
+    ...{ streams: world.streams, prefix: PREFIX, backOff: { firstMs: 5 } },
     onFailure: ({ error }) => failures.push(String(error)),
     handle: ({ attempt }) => {
       attempts.push(attempt)
