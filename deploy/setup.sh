@@ -90,6 +90,14 @@ has_postgres() {
     compgen -G '/opt/homebrew/opt/postgresql@*/bin/initdb' >/dev/null
 }
 
+# What `npm run chaos` needs of a Linux machine, by package. It runs as root only, so no one else is asked.
+missing_chaos_tools() {
+  if ((EUID != 0)) || ! command -v apt-get >/dev/null; then return; fi
+  command -v ip >/dev/null || echo iproute2
+  command -v iptables >/dev/null || echo iptables
+  compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || echo libfaketime
+}
+
 install_servers() {
   local apt_names=() brew_names=()
   if ! is_present etcd TENURE_ETCD_BIN; then
@@ -110,11 +118,14 @@ install_servers() {
       brew_names+=(redis)
     fi
   fi
+  # shellcheck disable=SC2207
+  if [[ ${TENURE_SETUP:-} == test ]]; then apt_names+=($(missing_chaos_tools)); fi
   if ((${#apt_names[@]} == 0)); then return; fi
-  say "installing ${brew_names[*]}"
   if command -v apt-get >/dev/null; then
+    say "installing ${apt_names[*]}"
     install_with_apt "${apt_names[@]}"
   elif command -v brew >/dev/null; then
+    say "installing ${brew_names[*]}"
     quietly brew install "${brew_names[@]}" ||
       missing "brew could not install them." "brew install ${brew_names[*]}"
   else

@@ -25,6 +25,10 @@ export type PostgresServerOptions = {
   /** Folder with `initdb` and `postgres`. */
   readonly binaryFolder?: string
   readonly port?: number
+  /** Address that it listens on [127.0.0.1]. */
+  readonly host?: string
+  /** Words before the server's own, for a program that becomes it: `['nsenter', '--net=…', '--']`. */
+  readonly within?: readonly string[]
   /** As on the command line: `['-c', 'max_connections=20']`. */
   readonly extraArgs?: readonly string[]
 }
@@ -32,6 +36,7 @@ export type PostgresServerOptions = {
 type Account = { readonly user: number; readonly group: number }
 
 const run = promisify(execFile)
+const LOOPBACK = '127.0.0.1'
 const PROBE_TIMEOUT_MS = 1000
 /** Folders of a version each, the newest taken. */
 const PACKAGE_FOLDERS = [
@@ -49,23 +54,26 @@ export async function startPostgresServer(options: PostgresServerOptions): Promi
   const folder = findPostgresFolder(options.binaryFolder)
   const [freePort = 0] = await findFreePorts(1)
   const port = options.port ?? freePort
+  const host = options.host ?? LOOPBACK
   const account = unprivilegedAccount()
   const data = join(options.directory, 'data')
   await prepareData(options.directory, data, folder, account)
-  const [program = '', ...args] = asAccount(account, [
-    ...[join(folder, 'postgres'), '-D', data, '-h', '127.0.0.1', '-p', String(port), '-k', data],
+  const command = asAccount(account, [
+    ...[join(folder, 'postgres'), '-D', data, '-h', host, '-p', String(port), '-k', data],
     ...['-F', '-c', 'full_page_writes=off', ...(options.extraArgs ?? [])],
   ])
+  const [program = '', ...args] = [...(options.within ?? []), ...command]
   const server = await startServerProcess({
     name: 'postgres',
     program,
     args,
     workingFolder: data,
-    ports: [port],
+    // Elsewhere than on this host's loopback a taken port shows when the server starts.
+    ports: host === LOOPBACK ? [port] : [],
     logFile: join(options.directory, 'postgres.log'),
-    isReady: () => postgresAnswers(folder, port),
+    isReady: () => postgresAnswers(folder, host, port),
   })
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const url = `postgres://postgres@${host}:${port}/postgres`
   return { ...server, ...ending(server), url, port }
 }
 
@@ -160,8 +168,8 @@ async function prepareData(
   await run(program, args, { cwd: data })
 }
 
-async function postgresAnswers(folder: string, port: number): Promise<boolean> {
-  const args = ['-q', '-h', '127.0.0.1', '-p', String(port), '-t', '1']
+async function postgresAnswers(folder: string, host: string, port: number): Promise<boolean> {
+  const args = ['-q', '-h', host, '-p', String(port), '-t', '1']
   try {
     await run(join(folder, 'pg_isready'), args, { timeout: PROBE_TIMEOUT_MS })
     return true

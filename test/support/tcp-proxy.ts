@@ -44,14 +44,18 @@ type Limit = {
 
 type Link = { cut(): void; stall(): void; applyPauses(): void }
 
-export async function startTcpProxy(cleanUp: CleanUp, targetPort: number): Promise<TcpProxy> {
+export async function startTcpProxy(
+  cleanUp: CleanUp,
+  targetPort: number,
+  targetHost = '127.0.0.1',
+): Promise<TcpProxy> {
   const links = new Set<Link>()
   const paused = new Set<Direction>()
   const settings = { delayMs: 0 }
   let limit: Limit | null = null
 
   const server = createServer((client) => {
-    const target = connect({ host: '127.0.0.1', port: targetPort })
+    const target = connect({ host: targetHost, port: targetPort })
     const link = createLink(client, target, { paused, settings, limit: () => limit, clearLimit })
     links.add(link)
     client.once('close', () => links.delete(link))
