@@ -3,7 +3,7 @@ import type { GroupSettings } from '../core/group-config.ts'
 import { DEFAULT_KEY_PREFIX } from '../core/keys.ts'
 import type { BenchProcess, BenchProcesses } from './bench-processes.ts'
 import type { BenchContext } from './bench-types.ts'
-import type { MemberNotes } from './member-process.ts'
+import type { MemberNotes } from './grant-notes.ts'
 
 export type FleetOptions = {
   readonly group: string

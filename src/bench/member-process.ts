@@ -12,6 +12,7 @@ import type { NatsOptions } from '../nats/nats-link.ts'
 import type { TelemetryEvent } from '../ports/telemetry.ts'
 import type { Partition, Worker } from '../runtime/worker-options.ts'
 import type { Held } from './bench-processes.ts'
+import { itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
 
 export type JoinArgument = {
   readonly group: string
@@ -24,37 +25,14 @@ export type JoinArgument = {
   readonly itemMs: number | null
 }
 
-/** One grant as its process saw it; times 0 where it did not come to that. */
-export type GrantNote = {
-  readonly partition: number
-  readonly generation: number
-  readonly firstAdmittedMs: number
-  readonly lastAdmittedMs: number
-  readonly lastEndedMs: number
-  /** In flight when it was asked to give up; -1: it was not asked. */
-  readonly inFlight: number
-}
-
-export type MemberNotes = {
-  readonly sessionOpenedMs: number
-  readonly firstGrantMs: number
-  readonly firstDrainingMs: number
-  readonly lastServingMs: number
-  readonly items: number
-  readonly lost: number
-  readonly grants: readonly GrantNote[]
-}
-
-type Note = { -readonly [Name in keyof GrantNote]: GrantNote[Name] }
-
 const TELL_MS = 5
 
 export class MemberProcess {
   private readonly tell: (held: Held) => void
   private readonly workers = new Map<string, Worker>()
   private readonly serving = new Set<number>()
-  private readonly current = new Map<number, Note>()
-  private grants: Note[] = []
+  private readonly current = new Map<number, OpenNote>()
+  private grants: OpenNote[] = []
   private changedAtMs = 0
   private telling: NodeJS.Timeout | null = null
   private sessionOpenedMs = 0
@@ -63,7 +41,9 @@ export class MemberProcess {
   private lastServingMs = 0
   private items = 0
   private lost = 0
-  private itemMs: number | null = null
+  private loading = true
+  /** Partitions that wait for the load to go on. */
+  private readonly waiting = new Set<() => void>()
 
   constructor(tell: (held: Held) => void) {
     this.tell = tell
@@ -72,7 +52,7 @@ export class MemberProcess {
   /** Resolves when every member's session lives. */
   async join(argument: JoinArgument): Promise<number> {
     const { group, keyPrefix, settings, etcd, nats, itemMs } = argument
-    this.itemMs = itemMs
+    this.loading = true
     const atMs = machineMs()
     const started = argument.members.map(async (member) => {
       const worker = await startWorker({
@@ -87,6 +67,12 @@ export class MemberProcess {
     })
     await Promise.all(started)
     return atMs
+  }
+
+  /** Between measurements the partitions rest. */
+  load({ on }: { readonly on: boolean }): void {
+    this.loading = on
+    if (on) for (const end of [...this.waiting]) end()
   }
 
   /** Notes since the last reset; grants that go on are included. */
@@ -122,30 +108,39 @@ export class MemberProcess {
   }
 
   private async serve(p: Partition, itemMs: number): Promise<void> {
-    const note: Note = {
-      partition: p.id,
-      generation: p.token.generation,
-      ...{ firstAdmittedMs: 0, lastAdmittedMs: 0, lastEndedMs: 0, inFlight: -1 },
-    }
+    const note = openNote(p.id, p.token.generation)
     this.current.set(p.id, note)
     const item = () => {
       const nowMs = machineMs()
-      if (note.firstAdmittedMs === 0) note.firstAdmittedMs = nowMs
+      const isFirst = note.firstAdmittedMs === 0
+      if (isFirst) note.firstAdmittedMs = nowMs
       note.lastAdmittedMs = nowMs
       this.items += 1
-      // The first items end at different times, or all partitions would work in step.
-      const share = note.firstAdmittedMs === nowMs ? (p.id % 97) / 97 : 1
-      return delay(Math.max(1, itemMs * share))
+      return delay(itemTime(p.id, itemMs, isFirst))
     }
     try {
       while (!p.draining.aborted) {
-        await p.work(item)
-        note.lastEndedMs = machineMs()
+        if (this.loading) {
+          await p.work(item)
+          note.lastEndedMs = machineMs()
+        } else await this.resumed(p.draining)
       }
     } finally {
       if (this.current.get(p.id) === note) this.current.delete(p.id)
       this.grants.push(note)
     }
+  }
+
+  private resumed(draining: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        this.waiting.delete(end)
+        draining.removeEventListener('abort', end)
+        resolve()
+      }
+      this.waiting.add(end)
+      draining.addEventListener('abort', end)
+    })
   }
 
   private heard(event: TelemetryEvent): void {
@@ -189,7 +184,7 @@ export class MemberProcess {
     this.telling ??= setTimeout(() => this.say(), TELL_MS)
   }
 
-  private say(): void {
+  say(): void {
     this.telling = null
     this.tell({ serving: this.serving.size, changedAtMs: this.changedAtMs })
   }
@@ -199,9 +194,5 @@ export class MemberProcess {
     const { user, system } = process.cpuUsage()
     global.gc?.()
     return { cpuMs: (user + system) / 1000, heapBytes: process.memoryUsage().heapUsed }
-  }
-
-  get loaded(): boolean {
-    return this.itemMs !== null
   }
 }

@@ -4,13 +4,23 @@
  */
 import type { FromProcess, ToProcess } from './bench-processes.ts'
 import { type JoinArgument, MemberProcess } from './member-process.ts'
+import { type MovesArgument, RawMoves } from './raw-moves.ts'
 import { type RawPrepareArgument, RawProcess } from './raw-process.ts'
 
 const say = (message: FromProcess): void => {
   if (process.connected) process.send?.(message)
 }
-const members = new MemberProcess((held) => say({ type: 'held', held }))
+/** Whoever works at the moment says what it holds: Tenure's members and the limit never do at once. */
+let speaker: 'members' | 'moves' = 'members'
+const members = new MemberProcess((held) => {
+  if (speaker === 'members') say({ type: 'held', held })
+})
 const raw = new RawProcess()
+let moves: RawMoves | null = null
+const begun = (): RawMoves => {
+  if (moves === null) throw new Error('begin first')
+  return moves
+}
 
 const calls = {
   ping: async (_: null) => process.pid,
@@ -23,6 +33,26 @@ const calls = {
   rawGrant: ({ inFlight }: { readonly inFlight: number }) => raw.grant(inFlight),
   rawCounted: async (_: null) => raw.counted(),
   rawEnd: (_: null) => raw.end(),
+  load: async ({ on }: { readonly on: boolean }) => members.load({ on }),
+  listen: async (to: { readonly speaker: 'members' | 'moves' }) => {
+    speaker = to.speaker
+    if (speaker === 'members') members.say()
+    else moves?.say()
+  },
+  movesBegin: async (argument: MovesArgument) => {
+    moves = new RawMoves(argument, (held) => {
+      if (speaker === 'moves') say({ type: 'held', held })
+    })
+    await moves.begin()
+  },
+  movesLoad: async ({ on }: { readonly on: boolean }) => begun().load({ on }),
+  movesRevoke: ({ wave, inFlight }: { readonly wave: number; readonly inFlight: number }) =>
+    begun().revoke(wave, inFlight),
+  movesNotes: async (_: null) => begun().notes(),
+  movesEnd: async (_: null) => {
+    await moves?.end()
+    moves = null
+  },
 }
 export type ProcessCalls = typeof calls
 

@@ -1,0 +1,111 @@
+/**
+ * The limit of planned moves: sixteen members and a planner, each a process, that move the same records
+ * by raw gRPC. Requests in flight of the planner are varied from wave to wave; the fastest wave counts.
+ */
+import { random } from '../composition/connections.ts'
+import { DEFAULT_KEY_PREFIX } from '../core/keys.ts'
+import type { BenchProcess } from './bench-processes.ts'
+import type { BenchContext } from './bench-types.ts'
+import { type MemberNotes, pausesOf } from './grant-notes.ts'
+import { memberOf } from './member-fleet.ts'
+import { createRawEtcd } from './raw-etcd.ts'
+
+export type MovesWave = {
+  readonly movesPerSecond: number
+  readonly pausesMs: readonly number[]
+  readonly inFlight: number
+}
+
+export type MovesLimit = {
+  /** The next wave. */
+  wave(): Promise<MovesWave>
+  end(): Promise<void>
+}
+
+export type MovesOptions = {
+  readonly partitions: number
+  readonly members: number
+  readonly itemMs: number
+  readonly waves: number
+}
+
+const IN_FLIGHT = [4, 16, 1, 8]
+const WAVE_TIMEOUT_MS = 120_000
+
+export async function openMovesLimit(
+  context: BenchContext,
+  options: MovesOptions,
+): Promise<MovesLimit> {
+  const { partitions, members, itemMs, waves } = options
+  const { servers, runId, processes: pool } = context
+  const group = `${runId}-moves-${partitions}`
+  const prefix = `${DEFAULT_KEY_PREFIX}${group}/`
+  const etcd = createRawEtcd(servers.etcd)
+  const incarnation = { type: 'put', key: `${prefix}incarnation`, value: '1' } as const
+  await etcd.send(etcd.prepare({ compare: [], success: [incarnation], failure: [] }))
+  const all = await pool.take(members + 1)
+  const workers = all.slice(0, members)
+  const planner = all[members] as BenchProcess
+  const common = {
+    ...{ group, keyPrefix: DEFAULT_KEY_PREFIX, etcd: servers.etcd, partitions, itemMs, waves },
+    members: workers.map((_, index) => memberOf(index)),
+    sessions: workers.map(() => random.sessionId()),
+    planner: random.sessionId(),
+  }
+  const listen = (speaker: 'members' | 'moves') =>
+    Promise.all(all.map((one) => one.call('listen', { speaker })))
+  await listen('moves')
+  await planner.call('movesBegin', { ...common, index: -1 })
+  await Promise.all(workers.map((one, index) => one.call('movesBegin', { ...common, index })))
+  const serving = (of: readonly BenchProcess[]) =>
+    of.reduce((sum, one) => sum + one.held().serving, 0)
+  const settled = (what: string, holds: () => boolean) =>
+    pool.until(`limit: ${what}`, holds, WAVE_TIMEOUT_MS)
+  await settled('first grants', () => serving(workers) === partitions)
+  await listen('members')
+  const givers = workers.slice(0, members / 2)
+  const kept = workers.slice(members / 2).map((one) => one.held().serving)
+  let next = 0
+  return {
+    async wave() {
+      await listen('moves')
+      await Promise.all(workers.map((one) => one.call('movesLoad', { on: true })))
+      await loadStands(workers)
+      const wave = next++
+      const inFlight = IN_FLIGHT[wave % IN_FLIGHT.length] ?? 1
+      await planner.call('movesRevoke', { wave, inFlight })
+      await settled('a wave', () => {
+        const isAway = wave % 2 === 0
+        const left = serving(isAway ? givers : workers.slice(members / 2))
+        const expected = isAway ? 0 : kept.reduce((sum, one) => sum + one, 0)
+        return left === expected && serving(workers) === partitions
+      })
+      const notes = await Promise.all(workers.map((one) => one.call('movesNotes', null)))
+      await Promise.all(workers.map((one) => one.call('movesLoad', { on: false })))
+      await listen('members')
+      return { ...waveOf(notes), inFlight }
+    },
+    async end() {
+      await Promise.all(all.map((one) => one.call('movesEnd', null)))
+      await etcd.clear(prefix, servers.embedded)
+      etcd.close()
+    },
+  }
+}
+
+/** Resolves when every process has begun items, so that each partition has one in flight. */
+export async function loadStands(workers: readonly BenchProcess[]): Promise<void> {
+  // One answer comes after the items that the load's beginning admitted in the same turn.
+  await Promise.all(workers.map((one) => one.call('ping', null)))
+}
+
+/** Moves per second from the first revoke seen to the last partition served, and the pauses. */
+export function waveOf(notes: readonly MemberNotes[]): {
+  readonly movesPerSecond: number
+  readonly pausesMs: readonly number[]
+} {
+  const began = notes.map((note) => note.firstDrainingMs).filter((ms) => ms > 0)
+  const pausesMs = pausesOf(notes.flatMap(({ grants }) => grants))
+  const tookMs = Math.max(...notes.map((note) => note.lastServingMs)) - Math.min(...began)
+  return { movesPerSecond: (pausesMs.length / tookMs) * 1000, pausesMs }
+}

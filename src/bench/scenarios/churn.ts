@@ -1,0 +1,159 @@
+/**
+ * Churn: planned moves under load. Every partition has an item in flight all the time; half of the
+ * sixteen members are drained, and then everything is balanced back: each a wave of P/2 moves through
+ * the rebalancer of a `tenure serve`.
+ *
+ * The pause of a move is counted from the end of the last item at the old owner to the first admitted
+ * at the new one, so the items' own time is left out. Moves per second count from the first revoke that
+ * an owner sees to the last partition served. The churn budget allows all moves at once here: it is a
+ * setting, and not what is measured.
+ */
+import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
+import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { LIMIT, TENURE } from '../evaluate.ts'
+import { loadStands, type MovesWave, openMovesLimit, waveOf } from '../limit-moves.ts'
+import { type Fleet, joinFleet, memberOf } from '../member-fleet.ts'
+import { createRawEtcd } from '../raw-etcd.ts'
+import { type ServeProcess, startServeProcess } from '../serve-process.ts'
+
+const MEMBERS = 16
+const LEASE_TTL_MS = 30_000
+const WAVES_PER_ROUND = 2
+const WAVE_TIMEOUT_MS = 180_000
+
+export const churn: Scenario = {
+  name: 'churn',
+  title: `planned moves between ${MEMBERS} members under load`,
+  async *cases(context) {
+    yield await openCase(context, 1024, 100, context.quick ? 3 : 10)
+    yield await openCase(context, 10_000, 500, context.quick ? 2 : 5)
+  },
+}
+
+async function openCase(
+  context: BenchContext,
+  partitions: number,
+  itemMs: number,
+  rounds: number,
+): Promise<BenchCase> {
+  context.progress(`churn: ${partitions} partitions at ${MEMBERS} members`)
+  const waves = (rounds + 1) * WAVES_PER_ROUND
+  const limit = await openMovesLimit(context, { partitions, members: MEMBERS, itemMs, waves })
+  const tenure = await openTenure(context, partitions, itemMs)
+  // Once for nothing: the processes are cold.
+  await measureLimit(limit.wave)
+  await tenure.measure()
+  return {
+    name: `${partitions} × ${MEMBERS}`,
+    rounds,
+    contenders: [
+      { name: TENURE, measure: tenure.measure },
+      { name: LIMIT, measure: () => measureLimit(limit.wave) },
+    ],
+    comparisons: [
+      {
+        ...{ metric: 'moves per second', statistic: 'median', against: LIMIT },
+        target: { atLeast: 0.5 },
+      },
+      { metric: 'pause', statistic: 'p50', against: LIMIT, target: { atMost: 2 } },
+      { metric: 'pause', statistic: 'p99', against: LIMIT, target: { atMost: 6 } },
+      { metric: 'pause', statistic: 'max', against: LIMIT, target: null },
+    ],
+    rivalSettings: {
+      caseName: `${partitions} × ${MEMBERS}`,
+      ...{ partitions, members: MEMBERS, leaseTtlMs: LEASE_TTL_MS, itemMs },
+    },
+    async close() {
+      await tenure.close()
+      await limit.end()
+    },
+  }
+}
+
+/** The pauses of the round's fastest wave: a limit is what is best. */
+async function measureLimit(wave: () => Promise<MovesWave>): Promise<Figures> {
+  const waves: MovesWave[] = []
+  for (let count = 0; count < WAVES_PER_ROUND; count += 1) waves.push(await wave())
+  const best = waves.sort((a, b) => b.movesPerSecond - a.movesPerSecond)[0] as MovesWave
+  const note = `planner with ${best.inFlight} requests in flight`
+  return [
+    { metric: 'moves per second', unit: '1/s', values: [best.movesPerSecond], note },
+    { metric: 'pause', unit: 'ms', values: best.pausesMs },
+  ]
+}
+
+async function openTenure(context: BenchContext, partitions: number, itemMs: number) {
+  const group = `${context.runId}-churn-${partitions}`
+  const fleet = await joinFleet(context, {
+    ...{ group, members: MEMBERS, itemMs },
+    settings: {
+      ...{ partitions, leaseTtlMs: LEASE_TTL_MS },
+      budget: { movesInFlight: partitions, movesInFlightPerMember: partitions },
+    },
+  })
+  await fleet.allServing()
+  const serve = await startServeProcess(context, group)
+  await load(fleet, false)
+  return {
+    async measure(): Promise<Figures> {
+      await load(fleet, true)
+      const out = await wave(context, fleet, 'drain', () => drainHalf(serve))
+      const back = await wave(context, fleet, 'balance', () => balanceBack(serve))
+      await load(fleet, false)
+      const moved = [...out.pausesMs, ...back.pausesMs]
+      const rate = (out.movesPerSecond + back.movesPerSecond) / 2
+      return [
+        { metric: 'moves per second', unit: '1/s', values: [rate] },
+        { metric: 'moves per second, drain', unit: '1/s', values: [out.movesPerSecond] },
+        { metric: 'moves per second, balance', unit: '1/s', values: [back.movesPerSecond] },
+        { metric: 'pause', unit: 'ms', values: moved },
+        { metric: 'moves measured', unit: '', values: [moved.length] },
+      ]
+    },
+    async close() {
+      await serve.stop()
+      await fleet.leave()
+      const etcd = createRawEtcd(context.servers.etcd)
+      await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
+      etcd.close()
+    },
+  }
+
+  async function wave(
+    { processes }: BenchContext,
+    { processes: all, serving, notes }: Fleet,
+    kind: 'drain' | 'balance',
+    begin: () => Promise<void>,
+  ) {
+    const givers = all.slice(0, MEMBERS / 2)
+    const share = Math.floor(partitions / MEMBERS)
+    await notes(true)
+    await begin()
+    const isOver = () => {
+      if (serving() !== partitions) return false
+      if (kind === 'drain') return serving(givers) === 0
+      return all.every((one) => one.held().serving >= share)
+    }
+    await processes.until(`churn: ${kind}`, isOver, WAVE_TIMEOUT_MS)
+    return waveOf(await notes(true))
+  }
+}
+
+async function load(fleet: Fleet, on: boolean): Promise<void> {
+  await Promise.all(fleet.processes.map((one) => one.call('load', { on })))
+  await loadStands(fleet.processes)
+}
+
+async function drainHalf(serve: ServeProcess): Promise<void> {
+  const givers = Array.from({ length: MEMBERS / 2 }, (_, index) => memberOf(index))
+  // All cordons first, or what one gives away would go to the next that is to be drained.
+  for (const member of givers) await serve.call('PUT', `/members/${member}/cordon`, {})
+  for (const member of givers) await serve.call('POST', `/members/${member}/drain`, {})
+}
+
+async function balanceBack(serve: ServeProcess): Promise<void> {
+  for (let index = 0; index < MEMBERS / 2; index += 1) {
+    await serve.call('DELETE', `/members/${memberOf(index)}/cordon`)
+  }
+  await serve.call('POST', '/rebalances', { kind: { type: 'balance' } })
+}
