@@ -49,7 +49,10 @@ export class ConnectedBroadcast implements MemoryBroadcast {
   readonly #server: NatsServer
   readonly #clock: Clock
   readonly #connection: ServerConnection
+  /** What the process wants to hear. */
   readonly #subscriptions = new Set<ServerSubscription>()
+  /** What the server knows of: a little behind. */
+  readonly #atServer = new Set<ServerSubscription>()
   readonly #listeners = new Set<(status: BroadcastStatus) => void>()
   #status: BroadcastStatus
   /** `disconnect` was called: it does not come back by itself. */
@@ -205,15 +208,25 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     return {
       close: () => {
         this.#subscriptions.delete(subscription)
-        this.#upstream(() => this.#server.unsubscribe(subscription))
+        this.#upstream(() => this.#leaveServer(subscription))
       },
     }
   }
 
   #announce(subscription: ServerSubscription): void {
     this.#upstream(() => {
-      if (this.#subscriptions.has(subscription)) this.#server.subscribe(subscription)
+      if (this.#subscriptions.has(subscription)) this.#joinServer(subscription)
     })
+  }
+
+  #joinServer(subscription: ServerSubscription): void {
+    this.#atServer.add(subscription)
+    this.#server.subscribe(subscription)
+  }
+
+  #leaveServer(subscription: ServerSubscription): void {
+    this.#atServer.delete(subscription)
+    this.#server.unsubscribe(subscription)
   }
 
   /** Something on its way to the server, behind everything that this client sent before. */
@@ -288,7 +301,7 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     this.#pendingBytes = 0
     this.#heldUpstream = []
     this.#heldDownstream = []
-    for (const subscription of this.#subscriptions) this.#server.unsubscribe(subscription)
+    for (const subscription of [...this.#atServer]) this.#leaveServer(subscription)
   }
 
   #comeBackLater(): void {
@@ -301,7 +314,7 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     const isCut = this.#cut.requests || this.#cut.replies
     if (this.#status !== 'disconnected' || this.#heldOff || isCut || !this.#server.up) return
     this.#isLinked = true
-    for (const subscription of this.#subscriptions) this.#server.subscribe(subscription)
+    for (const subscription of this.#subscriptions) this.#joinServer(subscription)
     this.#setStatus('connected')
   }
 

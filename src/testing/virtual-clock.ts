@@ -41,6 +41,20 @@ export interface VirtualClock extends Clock {
   blame(error: unknown): boolean
 }
 
+/** So that signals and real timers of the test runner get their turn too. */
+const STEPS_PER_TURN = 1_000
+
+/**
+ * Runs every promise callback that can run, as Node does between two callbacks of its event loop. False
+ * where this Node does not lend that out: then the next turn of the loop does it, only slower.
+ */
+function settleNow(): boolean {
+  const { _tickCallback: runCallbacks } = process as { readonly _tickCallback?: () => void }
+  if (runCallbacks === undefined) return false
+  runCallbacks.call(process)
+  return true
+}
+
 /** The first of January 2024, UTC. */
 const DEFAULT_START_WALL_MS = 1_704_067_200_000
 const DEFAULT_RUN_LIMIT_MS = 3_600_000
@@ -92,30 +106,30 @@ class QueueClock implements VirtualClock {
     await this.runUntil(() => false, { limitMs: durationMs })
   }
 
-  async runUntil(
-    condition: () => boolean,
-    { limitMs }: { readonly limitMs: number },
-  ): Promise<boolean> {
+  runUntil(condition: () => boolean, { limitMs }: { readonly limitMs: number }): Promise<boolean> {
     if (this.#running) {
-      throw createTenureError('invalid-argument', 'the virtual clock is already being run')
+      const message = 'the virtual clock is already being run'
+      return Promise.reject(createTenureError('invalid-argument', message))
     }
     this.#running = true
     const untilMs = this.#nowMs + limitMs
-    try {
-      await this.settle()
-      while (!condition()) {
-        const next = this.#timers.peek()
-        if (next === null || next.atMs > untilMs) {
-          this.#nowMs = untilMs
-          return false
+    return new Promise<boolean>((resolve, reject) => {
+      const turn = () => {
+        try {
+          const held = this.#runTurn(condition, untilMs)
+          if (held === null) {
+            setImmediate(turn)
+            return
+          }
+          this.#running = false
+          resolve(held)
+        } catch (error: unknown) {
+          this.#running = false
+          reject(error)
         }
-        this.#fire(next)
-        await this.settle()
       }
-      return true
-    } finally {
-      this.#running = false
-    }
+      setImmediate(turn)
+    })
   }
 
   async run<T>(
@@ -149,6 +163,24 @@ class QueueClock implements VirtualClock {
 
   blame(error: unknown): boolean {
     return this.#stepOf?.uncaught(error) ?? false
+  }
+
+  /**
+   * Step after step within one turn of the event loop: whether the condition held, or null when another
+   * turn is needed. Every step ends with its promises settled, as each turn begins.
+   */
+  #runTurn(condition: () => boolean, untilMs: number): boolean | null {
+    for (let steps = 0; steps < STEPS_PER_TURN; steps += 1) {
+      if (condition()) return true
+      const next = this.#timers.peek()
+      if (next === null || next.atMs > untilMs) {
+        this.#nowMs = untilMs
+        return false
+      }
+      this.#fire(next)
+      if (!settleNow()) return null
+    }
+    return null
   }
 
   #fire(timer: QueuedTimer): void {
