@@ -12,8 +12,9 @@
  *
  * S3 and S7 are checked where effects and reads happen: `resource-moves.ts`.
  */
-import { comparePositions } from '../../src/core/token.ts'
+
 import { checkRecordTransition } from '../../src/core/record-invariants.ts'
+import { comparePositions } from '../../src/core/token.ts'
 import { Broken } from './broken.ts'
 import type { Model } from './model.ts'
 
@@ -82,7 +83,9 @@ function checkGates(model: Model, row: Int32Array, partition: number): void {
     const grant = openGrant(model, row, process, partition)
     if (grant === 0) continue
     const isCertain =
-      !settings.fenced && !restored && standsFor(model, row, process) === sessionOfGrant(model, grant)
+      !settings.fenced &&
+      !restored &&
+      standsFor(model, row, process) === sessionOfGrant(model, grant)
     if (isCertain && !isGrantOf(model, row[layout.records + partition] as number, grant)) {
       throw new Broken('S5', 'a gate is open for a grant that the record does not name')
     }

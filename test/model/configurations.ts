@@ -20,10 +20,7 @@ export const CONFIGURATIONS: readonly Configuration[] = [
   {
     name: 'elected with lost replies, hostile store',
     scope: 'smallest',
-    settings: settingsOf(
-      { lost: 1, late: 1, drops: 1 },
-      { ...HOSTILE, start: 'empty' },
-    ),
+    settings: settingsOf({ lost: 1, late: 1, drops: 1 }, { ...HOSTILE, start: 'empty' }),
     liveness: true,
   },
   {

@@ -28,7 +28,9 @@ function mapMoves(model: Model, process: number, partition: number): void {
   const fields = model.process(process)
   const record = model.from[model.layout.records + partition] as number
   if (model.from[fields.maps + partition] === record) return
-  model.begin(() => `${nameOf(model, process)}: map shows ${phaseOf(model, record)} (p${partition})`)
+  model.begin(
+    () => `${nameOf(model, process)}: map shows ${phaseOf(model, record)} (p${partition})`,
+  )
   const stored = model.words.stored(record)
   model.row[fields.maps + partition] = record
   // Watches keep the sequence of changes: who sees a record has seen the incarnation it was written in.
@@ -36,7 +38,7 @@ function mapMoves(model: Model, process: number, partition: number): void {
   if (incarnation > (model.row[fields.incarnation] as number)) {
     model.row[fields.incarnation] = incarnation
   }
-  model.feed(process, partition, { type: 'seen', stored })
+  model.feedEvent(process, partition, model.words.shows(partition, record))
   model.done(true)
 }
 

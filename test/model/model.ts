@@ -9,8 +9,9 @@ import type { Backup } from './backups.ts'
 import { Cast, sessionNumber } from './cast.ts'
 import { type Layout, layoutOf, type ProcessFields } from './layout.ts'
 import { Occurrences } from './occurrences.ts'
-import { Seats } from './seat-words.ts'
+import { PlannerCommits } from './planner-commits.ts'
 import { SeatSteps } from './seat-steps.ts'
+import { Seats } from './seat-words.ts'
 import { SessionSteps, TICKS_OF_TTL } from './session-steps.ts'
 import type { BudgetKey, Settings } from './settings.ts'
 import { Store } from './store.ts'
@@ -31,6 +32,7 @@ export class Model {
   readonly seats: Seats
   readonly sessions = new SessionSteps()
   readonly store: Store
+  readonly planner: PlannerCommits
   readonly backups = new Table<Backup>()
   /** The state that moves lead away from. */
   from: Int32Array
@@ -49,6 +51,7 @@ export class Model {
     this.words = new Words()
     this.seats = new Seats(this.words)
     this.store = new Store(this.layout, this.words, this.cast)
+    this.planner = new PlannerCommits(this.words, this.cast)
     this.from = new Int32Array(this.layout.width)
     this.row = new Int32Array(this.layout.width)
     const { words, seats, cast, layout } = this
@@ -133,14 +136,22 @@ export class Model {
     event: OwnershipEvent,
     mood: Mood = 'shows-the-dead',
   ): void {
+    this.feedEvent(process, partition, this.words.event(partition, event), mood)
+  }
+
+  /** The same for an event that is in the table. */
+  feedEvent(
+    process: number,
+    partition: PartitionId,
+    event: number,
+    mood: Mood = 'shows-the-dead',
+  ): void {
     const { row, words } = this
     const fields = this.process(process)
     const at = fields.seats + partition
-    const before = row[at] as number
     const view = this.view(process, mood)
     this.occurrences.at(row, process, partition)
-    const eventId = words.event(partition, event)
-    const outcome = this.steps.step(before, eventId, view, this.occurrences)
+    const outcome = this.steps.step(row[at] as number, event, view, this.occurrences)
     row[at] = outcome.seat
     if (outcome.begins !== 0 || outcome.loses) row[fields.seals + partition] = 0
     this.dropUnasked(fields, partition, outcome.seat)

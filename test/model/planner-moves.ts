@@ -7,33 +7,27 @@
  * the end of the grantee's session, a risen incarnation) only makes the store refuse it, and each of these is
  * reached here too, since even a deposed rebalancer sends, and grantees may be dead ones.
  */
-import type { StoredRecord } from '../../src/core/commit.ts'
-import { type Commit, force, retarget, revoke, vacate } from '../../src/core/commit.ts'
-import type { PartitionId } from '../../src/core/ids.ts'
-import type { PendingMove } from '../../src/core/partition-record.ts'
-import { checkCommit } from '../../src/core/record-invariants.ts'
-import { Broken } from './broken.ts'
-import { rebalancerSession, sessionNumber } from './cast.ts'
+import { processOf, sessionNumber } from './cast.ts'
 import type { Model } from './model.ts'
+import type { Wish } from './planner-commits.ts'
 import { land } from './request-moves.ts'
-import type { BudgetKey } from './settings.ts'
-import { named, operationName, UNNAMED } from './words.ts'
-
-const STAMP = { operation: UNNAMED, atMs: 0 }
+import { operationName } from './words.ts'
 
 export function plannerMoves(model: Model): void {
   const { rebalancers, partitions } = model.settings
   for (let rebalancer = 0; rebalancer < rebalancers; rebalancer += 1) {
     for (let partition = 0; partition < partitions; partition += 1) {
       const record = model.from[model.layout.records + partition] as number
-      if (record !== 0) recordMoves(model, rebalancer, partition, record)
+      if (record === 0) continue
+      for (const wish of model.planner.wishes(rebalancer, record)) send(model, rebalancer, wish)
+      if (model.settings.fenced && model.has('forces')) forceMoves(model, rebalancer, record)
     }
   }
   electionMoves(model)
 }
 
 /** The election passes to the next, or to nobody for a while. */
-export function electionMoves(model: Model): void {
+function electionMoves(model: Model): void {
   const { rebalancers } = model.settings
   const elected = model.from[model.layout.elected] as number
   if (elected === 0) {
@@ -50,43 +44,14 @@ export function electionMoves(model: Model): void {
   }
 }
 
-function recordMoves(
-  model: Model,
-  rebalancer: number,
-  partition: PartitionId,
-  id: number,
-): void {
-  const stored = model.words.stored(id) as StoredRecord
-  const { record, raw } = stored
-  const session = rebalancerSession(rebalancer)
-  const targets = [...model.cast.names, null]
-  const write = (commit: Commit, key: BudgetKey, words: string) =>
-    send(model, rebalancer, { stored, commit, key, words })
-  if (record.phase === 'owned' && model.has('revokes')) {
-    for (const to of targets) {
-      if (to === record.owner.member) continue
-      const move: PendingMove = { id: 'm', to, reason: 'balance', by: 'r', rewrites: 0, atMs: 0 }
-      write(revoke(partition, { raw, record }, move, session, STAMP), 'revokes', `revokes, to ${to}`)
-    }
-  }
-  if (record.phase !== 'revoking') return
-  if (model.has('rewrites')) {
-    for (const to of targets) {
-      if (to === record.move.to) continue
-      const commit = retarget(partition, { raw, record }, to, session, STAMP)
-      write(commit, 'rewrites', `turns the move to ${to}`)
-    }
-  }
-  if (!model.settings.fenced || !model.has('forces')) return
-  const by = { type: 'rebalancer', session } as const
+function forceMoves(model: Model, rebalancer: number, record: number): void {
+  const { owner, stored } = model.words.records.of(record)
+  if (stored.record.phase !== 'revoking') return
+  const incarnation = model.from[model.layout.incarnation] as number
   for (const grantee of grantees(model)) {
-    const owner = model.cast.owner(grantee)
-    if (owner.member === record.owner.member) continue
-    const incarnation = model.from[model.layout.incarnation] as number
-    const commit = force(partition, stored, owner, incarnation, by, STAMP)
-    write(commit, 'forces', `forces the move to ${owner.member}`)
+    if (model.cast.name(processOf(grantee)) === model.cast.name(processOf(owner))) continue
+    send(model, rebalancer, model.planner.force(rebalancer, record, grantee, incarnation))
   }
-  write(vacate(partition, stored, STAMP, [by]), 'forces', 'forces it vacant')
 }
 
 /** Sessions that stand, and those that a map behind the store still shows. */
@@ -103,26 +68,14 @@ function grantees(model: Model): readonly number[] {
   return [...sessions]
 }
 
-function send(
-  model: Model,
-  rebalancer: number,
-  write: {
-    readonly stored: StoredRecord
-    readonly commit: Commit
-    readonly key: BudgetKey
-    readonly words: string
-  },
-): void {
-  const { stored, key, words } = write
-  model.begin(() => `rebalancer ${rebalancer + 1} ${words}`)
-  const [broken] = checkCommit(stored.record, write.commit, 'rebalancer')
-  if (broken !== undefined) throw new Broken(broken.name, broken.detail)
-  const content = model.words.content(write.commit)
+function send(model: Model, rebalancer: number, wish: Wish): void {
+  if (!model.has(wish.key) || (wish.key === 'forces' && !model.settings.fenced)) return
   let number = 0
-  while (model.mentions(operationName(content, number))) number += 1
-  const commit = model.words.commit(named(write.commit, operationName(content, number)))
+  while (model.mentions(operationName(wish.content, number))) number += 1
+  const commit = model.planner.number(wish, number)
   if (model.store.judge(model.from, commit) !== 'done') return
-  model.spend(key)
+  model.begin(() => `rebalancer ${rebalancer + 1} ${wish.words}`)
+  model.spend(wish.key)
   const elected = model.from[model.layout.elected] === rebalancer + 1
   land(model, commit, { type: 'rebalancer', elected })
   model.done(false)

@@ -31,10 +31,10 @@ export function requestMoves(model: Model, process: number): void {
     }
   }
   for (const item of distinct(model.words.items(model.from[replies] as number))) {
-    const { event, partition } = model.words.events.of(item)
+    const { event } = model.words.events.of(item)
     model.begin(() => `${nameOf(model, process)}: hears ${event.type} late`)
     model.row[replies] = model.words.without(model.row[replies] as number, item)
-    deliver(model, process, partition, event)
+    deliver(model, process, item)
     model.done(true)
   }
 }
@@ -44,8 +44,15 @@ type Of<Type extends Request['type']> = Request & { readonly type: Type }
 function confirmMoves(model: Model, process: number, item: number, request: Of<'confirm'>): void {
   const { partition, id } = request
   const record = model.from[model.layout.records + partition] as number
-  const event: OwnershipEvent = { type: 'confirmed', id, stored: model.words.stored(record) }
-  answer(model, process, partition, event, `store answers confirm`, () => take(model, process, item))
+  const stored = model.words.stored(record)
+  const event = model.words.event(partition, { type: 'confirmed', id, stored })
+  answer(
+    model,
+    process,
+    event,
+    () => 'store answers confirm',
+    () => take(model, process, item),
+  )
 }
 
 function commitMoves(model: Model, process: number, item: number, request: Of<'commit'>): void {
@@ -58,21 +65,22 @@ function commitMoves(model: Model, process: number, item: number, request: Of<'c
     take(model, process, item)
     if (verdict === 'done') land(model, commit, { type: 'process', from })
   }
-  const words = `${next.phase} ${next.incarnation}.${next.generation} (p${partition})`
+  const words = () => `${next.phase} ${next.incarnation}.${next.generation} (p${partition})`
   if (verdict === 'done') {
-    answer(model, process, partition, { type: 'committed', operation }, `${words} done`, execute)
+    const done = model.words.event(partition, { type: 'committed', operation })
+    answer(model, process, done, () => `${words()} done`, execute)
   } else {
     const stands = model.words.stored(model.from[model.layout.records + partition] as number)
-    const refused = { type: 'refused', operation, stands } as const
-    answer(model, process, partition, refused, `${words} refused`, execute)
+    const refused = model.words.event(partition, { type: 'refused', operation, stands })
+    answer(model, process, refused, () => `${words()} refused`, execute)
     // Told for the record or for the whole batch, as the batch happens to be.
     if (verdict === 'refused-all') {
-      const all = { type: 'refused-all', operation } as const
-      answer(model, process, partition, all, `${words} refused with its batch`, execute)
+      const all = model.words.event(partition, { type: 'refused-all', operation })
+      answer(model, process, all, () => `${words()} refused with its batch`, execute)
     }
   }
   if (!model.has('lost')) return
-  model.begin(() => `${nameOf(model, process)}: ${words} times out`)
+  model.begin(() => `${nameOf(model, process)}: ${words()} times out`)
   model.spend('lost')
   take(model, process, item)
   put(model, process, { type: 'limbo', commit, from })
@@ -83,14 +91,14 @@ function commitMoves(model: Model, process: number, item: number, request: Of<'c
 function limboMoves(model: Model, process: number, item: number, request: Of<'limbo'>): void {
   const { commit, from } = request
   const { next } = model.words.commits.of(commit).commit
-  const words = `${next.phase} ${next.incarnation}.${next.generation}`
+  const words = () => `${next.phase} ${next.incarnation}.${next.generation}`
   if (model.store.judge(model.from, commit) === 'done') {
-    model.begin(() => `${nameOf(model, process)}: ${words} lands late`)
+    model.begin(() => `${nameOf(model, process)}: ${words()} lands late`)
     take(model, process, item)
     land(model, commit, { type: 'process', from })
     model.done(true)
   }
-  model.begin(() => `${nameOf(model, process)}: ${words} never lands`)
+  model.begin(() => `${nameOf(model, process)}: ${words()} never lands`)
   take(model, process, item)
   model.done(true)
 }
@@ -107,40 +115,34 @@ export function land(model: Model, commit: number, sender: Sender): void {
 function answer(
   model: Model,
   process: number,
-  partition: PartitionId,
-  event: OwnershipEvent,
-  words: string,
+  event: number,
+  words: () => string,
   execute: () => void,
 ): void {
   const isStopped = model.from[model.process(process).asleep] !== 0
   if (!isStopped) {
-    model.begin(() => `${nameOf(model, process)}: ${words}`)
+    model.begin(() => `${nameOf(model, process)}: ${words()}`)
     execute()
-    deliver(model, process, partition, event)
+    deliver(model, process, event)
     model.done(true)
   }
   if (!isStopped && !model.has('late')) return
-  model.begin(() => `${nameOf(model, process)}: ${words}, the reply is on its way`)
+  model.begin(() => `${nameOf(model, process)}: ${words()}, the reply is on its way`)
   // What a stopped process is told waits in its socket, at no cost.
   if (!isStopped) model.spend('late')
   execute()
   const { replies } = model.process(process)
-  const reply = model.words.event(partition, event)
-  model.row[replies] = model.words.with(model.row[replies] as number, reply)
+  model.row[replies] = model.words.with(model.row[replies] as number, event)
   model.done(isStopped)
 }
 
 /** A reply runs ahead of the watch: the map learns from it first, unless it knows better. */
-function deliver(
-  model: Model,
-  process: number,
-  partition: PartitionId,
-  event: OwnershipEvent,
-): void {
+function deliver(model: Model, process: number, reply: number): void {
+  const { event, partition } = model.words.events.of(reply)
   const shown = shownBy(model, partition, event)
   const at = model.process(process).maps + partition
   if (shown !== 0 && isNews(model, model.row[at] as number, shown)) model.row[at] = shown
-  model.feed(process, partition, event)
+  model.feedEvent(process, partition, reply)
 }
 
 function shownBy(model: Model, partition: PartitionId, event: OwnershipEvent): number {

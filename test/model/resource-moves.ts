@@ -70,12 +70,7 @@ function checkAccepted(model: Model, partition: number, work: number): void {
 }
 
 /** "Highest seen is not below yours": one of the signs of a restored store. */
-function refused(
-  model: Model,
-  process: number,
-  partition: number,
-  highest: Sealed | null,
-): void {
+function refused(model: Model, process: number, partition: number, highest: Sealed | null): void {
   const seat = model.seats.of(model.row[model.process(process).seats + partition] as number)
   if (highest === null || seat.grant === 0) return
   if (comparePositions(highest, model.words.grants.of(seat.grant)) < 0) return

@@ -10,8 +10,8 @@ import { Growing } from './growing.ts'
 import { findStuck } from './liveness.ts'
 import { Model } from './model.ts'
 import { allMoves } from './moves.ts'
-import type { Settings } from './settings.ts'
 import { servedRow } from './served.ts'
+import type { Settings } from './settings.ts'
 import { Visited } from './visited.ts'
 
 export type Found = {

@@ -12,7 +12,7 @@ import type { Ownership, OwnershipContext, Seat } from '../../src/core/ownership
 import { Broken } from './broken.ts'
 import type { Cast } from './cast.ts'
 import type { Seats } from './seat-words.ts'
-import { Table } from './table.ts'
+import { Memory } from './table.ts'
 import { named, operationName, UNNAMED, type Words } from './words.ts'
 
 /** What a step asks of the rest of the world. */
@@ -61,7 +61,8 @@ export class SeatSteps {
   private readonly cast: Cast
   private readonly fenced: boolean
   private readonly policy: DrainPolicy
-  private readonly views = new Table<SeatView>()
+  private readonly views = new Memory<number>()
+  private viewCount = 0
   private readonly raw = new Map<number, RawOutcome>()
 
   constructor(options: {
@@ -79,7 +80,7 @@ export class SeatSteps {
   }
 
   step(seat: number, event: number, view: SeatView, occurrences: Occurrences): SeatOutcome {
-    const viewId = this.views.id(`${view.me}/${view.incarnation}/${view.grantees}`, () => view)
+    const viewId = this.viewNumber(view)
     const key = (seat * 2 ** 21 + event) * 2 ** 11 + viewId
     let raw = this.raw.get(key)
     if (raw === undefined) {
@@ -88,6 +89,12 @@ export class SeatSteps {
       this.raw.set(key, raw)
     }
     return this.name(raw, event, occurrences)
+  }
+
+  private viewNumber({ me, incarnation, grantees }: SeatView): number {
+    let key = me * 64 + incarnation
+    for (const session of grantees) key = key * 1000 + session
+    return this.views.of(key, () => this.viewCount++)
   }
 
   private take(seatId: number, eventId: number, view: SeatView): RawOutcome {

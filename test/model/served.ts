@@ -24,11 +24,7 @@ export function servedRow(model: Model): Int32Array {
 }
 
 /** The state after the one move whose label fits. */
-export function take(
-  model: Model,
-  from: Int32Array,
-  fits: (label: string) => boolean,
-): Int32Array {
+export function take(model: Model, from: Int32Array, fits: (label: string) => boolean): Int32Array {
   let found: Int32Array | null = null
   model.look(from, (row, _, label) => {
     if (found === null && fits(label())) found = row.slice()

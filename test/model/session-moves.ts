@@ -91,7 +91,11 @@ function endMoves(model: Model, process: number, id: number): void {
 }
 
 function disproof(model: Model, id: number) {
-  return { type: 'disproved', sentAtMs: model.sessions.of(id).state.sentAtMs, evicted: false } as const
+  return {
+    type: 'disproved',
+    sentAtMs: model.sessions.of(id).state.sentAtMs,
+    evicted: false,
+  } as const
 }
 
 function openMoves(model: Model, process: number): void {

@@ -2,8 +2,7 @@
  * Steps of the production session machine, each taken once. Its moments are kept relative to now, so that a
  * session that has waited long looks like any other; a deadline that has passed is just that.
  */
-import { Gate } from '../../src/runtime/gate.ts'
-import type { SessionDriver } from '../../src/runtime/session-driver.ts'
+
 import type {
   SessionEnd,
   SessionEvent,
@@ -12,9 +11,11 @@ import type {
   SessionStep,
 } from '../../src/core/session.ts'
 import { startSession, stepSession } from '../../src/core/session.ts'
+import { Gate } from '../../src/runtime/gate.ts'
+import type { SessionDriver } from '../../src/runtime/session-driver.ts'
 import { Broken } from './broken.ts'
 import { sessionOf, sessionText } from './cast.ts'
-import { Table } from './table.ts'
+import { Memory, pair, Table } from './table.ts'
 
 /** T, and the least time that passes when any does: a third of it, as often as a session is proved. */
 export const TTL_MS = 6000
@@ -43,6 +44,7 @@ export type SessionOutcome = {
 export class SessionSteps {
   private readonly table = new Table<SessionEntry>()
   private readonly outcomes = new Map<string, SessionOutcome>()
+  private readonly shifted = new Memory<number>()
 
   of(id: number): SessionEntry {
     return this.table.of(id)
@@ -73,7 +75,8 @@ export class SessionSteps {
       const renewing = check(this.table.of(id).state, { type: 'wake' })
       const { state } = renewing
       if (state.status !== 'live' || state.round !== 'renewing') return this.outcome(renewing)
-      if (found === 'fails') return this.outcome(check(state, { type: 'round-failed', sentAtMs: 0 }))
+      if (found === 'fails')
+        return this.outcome(check(state, { type: 'round-failed', sentAtMs: 0 }))
       // An old store acknowledges the keepalive of a dead lease; the proof tells.
       const proving = check(state, { type: 'renewed', sentAtMs: 0, ttlMs: TTL_MS })
       if (found === 'hangs') return this.outcome(proving)
@@ -98,6 +101,10 @@ export class SessionSteps {
   }
 
   later(id: number, durationMs: number): number {
+    return this.shifted.of(pair(id, durationMs), () => this.shift(id, durationMs))
+  }
+
+  private shift(id: number, durationMs: number): number {
     const { state } = this.table.of(id)
     return this.id({
       ...state,

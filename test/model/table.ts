@@ -27,3 +27,22 @@ export class Table<Value> {
     return this.values.length - 1
   }
 }
+
+/** What a number, or a pair of them, leads to, worked out once. */
+export class Memory<Value> {
+  private readonly known = new Map<number, Value>()
+
+  of(key: number, make: () => Value): Value {
+    let value = this.known.get(key)
+    if (value === undefined) {
+      value = make()
+      this.known.set(key, value)
+    }
+    return value
+  }
+}
+
+/** Two numbers as one; the second below 2^21. */
+export function pair(a: number, b: number): number {
+  return a * 2 ** 21 + b
+}

@@ -11,7 +11,7 @@ import { encodePartitionRecord, recordOwner } from '../../src/core/partition-rec
 import type { Position } from '../../src/core/token.ts'
 import { comparePositions } from '../../src/core/token.ts'
 import { sessionOf } from './cast.ts'
-import { Table } from './table.ts'
+import { Memory, pair, Table } from './table.ts'
 
 /** What a step stamps its writes with; renamed before anything is kept. */
 export const UNNAMED = 'new' as OperationId
@@ -55,6 +55,9 @@ export class Words {
   readonly events = new Table<EventEntry>()
   /** Sorted lists of numbers: requests or replies on their way. */
   readonly bags = new Table<readonly number[]>()
+  private readonly added = new Memory<number>()
+  private readonly removed = new Memory<number>()
+  private readonly seen = new Memory<number>()
   private readonly contents = new Map<string, number>()
   private readonly byOperation = new Map<string, number>()
 
@@ -120,13 +123,22 @@ export class Words {
   }
 
   with(bag: number, item: number): number {
-    return this.bag([...this.items(bag), item])
+    return this.added.of(pair(bag, item), () => this.bag([...this.items(bag), item]))
   }
 
   without(bag: number, item: number): number {
-    const items = [...this.items(bag)]
-    items.splice(items.indexOf(item), 1)
-    return this.bag(items)
+    return this.removed.of(pair(bag, item), () => {
+      const items = [...this.items(bag)]
+      items.splice(items.indexOf(item), 1)
+      return this.bag(items)
+    })
+  }
+
+  /** The event that the map shows this record. */
+  shows(partition: PartitionId, record: number): number {
+    return this.seen.of(pair(record, partition), () =>
+      this.event(partition, { type: 'seen', stored: this.stored(record) }),
+    )
   }
 
   /** The number of a write's content, whatever its operation id. */
