@@ -156,3 +156,57 @@ test('pruning removes sent messages and old keys, and no message that waits', as
   assert.deepEqual(pruned, { messages: 1, idempotencyKeys: 2 })
   assert.equal((await counts()).messages, 1)
 })
+
+test('a checkpoint that lags, as where several positions are worked on at once: none is passed over, and it rises at the end', async (t) => {
+  const { apply, counts, pool } = await makeWorld(t)
+  const lagging = (position: number, sequence: number) =>
+    apply({ idempotencyKey: `p-${position}`, checkpoint: { position, sequence } }, String(position))
+  // 6 and 7 are under way; 7 is done first, and may not raise the checkpoint above 6, which is not.
+  assert.equal((await lagging(5, 5)).ok, true)
+  assert.deepEqual(await lagging(7, 5), { ok: true, applied: true, value: '7' })
+  assert.equal(await readCheckpoint(pool, TOKEN), 5)
+  // A new owner starts after 5 and meets 7 again, after 6.
+  assert.deepEqual(await lagging(6, 7), { ok: true, applied: true, value: '6' })
+  assert.equal(await readCheckpoint(pool, TOKEN), 7)
+  assert.deepEqual(await lagging(7, 7), { ok: true, applied: false, by: 'idempotency-key' })
+  await pruneSent(pool, { ...GROUP, olderThanMs: 0 })
+  assert.deepEqual(await lagging(7, 7), { ok: true, applied: false, by: 'checkpoint' })
+  assert.deepEqual(await counts(), { notes: 3, keys: 0, messages: 3, checkpoint: 7 })
+})
+
+test('a checkpoint that lags at 0 is none yet; one that lags without a key is refused and writes nothing', async (t) => {
+  const { apply, counts } = await makeWorld(t)
+  const first = { idempotencyKey: 'a', checkpoint: { position: 2, sequence: 0 } }
+  assert.deepEqual(await apply(first), { ok: true, applied: true, value: 'x' })
+  assert.deepEqual(await counts(), { notes: 1, keys: 1, messages: 1, checkpoint: 0 })
+  await assert.rejects(
+    apply({ checkpoint: { position: 3, sequence: 1 } }),
+    /idempotencyKey must be/,
+  )
+  assert.deepEqual(await counts(), { notes: 1, keys: 1, messages: 1, checkpoint: 0 })
+  // One at a time it does not lag, and needs no key.
+  const alone = { checkpoint: { position: 3, sequence: 3 } }
+  assert.deepEqual(await apply(alone), { ok: true, applied: true, value: 'x' })
+  assert.deepEqual(await apply(alone), { ok: true, applied: false, by: 'checkpoint' })
+})
+
+test('positions of one partition with a lagging checkpoint run side by side', async (t) => {
+  const { pool } = await makeWorld(t)
+  let letGo = () => {}
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve
+  })
+  const run = (position: number, sequence: number, until: Promise<void>) =>
+    fencedTransaction(
+      pool,
+      TOKEN,
+      { idempotencyKey: String(position), checkpoint: { position, sequence } },
+      () => until,
+    )
+  const slow = run(1, 1, held)
+  // Would wait for the slow one for ever if it held the checkpoint's row.
+  assert.equal((await run(2, 0, Promise.resolve())).ok, true)
+  letGo()
+  assert.equal((await slow).ok, true)
+  assert.equal(await readCheckpoint(pool, TOKEN), 1)
+})
