@@ -18,15 +18,7 @@ const FAULTS_MS_MAX = 300_000
 /** Before the first fault: the group finds itself. */
 const QUIET_START_MS = 4_000
 const AIMED_SHARE = 0.5
-const PROBES: readonly Probe[] = [
-  'none',
-  'kill',
-  'leave',
-  'join',
-  'move',
-  'restart',
-  'no-quorum',
-]
+const PROBES: readonly Probe[] = ['none', 'kill', 'leave', 'join', 'move', 'restart', 'no-quorum']
 
 /** @param faultsMsMax shortens the world, for a taste of it */
 export function drawPlan(seed: string, faultsMsMax = FAULTS_MS_MAX): Plan {
@@ -46,7 +38,9 @@ export function drawPlan(seed: string, faultsMsMax = FAULTS_MS_MAX): Plan {
 
 function drawShape(random: SeededRandom): WorldShape {
   const fenced = random.fraction() < 0.65
-  const policies = fenced ? (['fence', 'fence', 'wait', 'evict'] as const) : (['wait', 'evict'] as const)
+  const policies = fenced
+    ? (['fence', 'fence', 'wait', 'evict'] as const)
+    : (['wait', 'evict'] as const)
   return {
     workers: 3 + random.integer(4),
     serves: 2,

@@ -5,8 +5,8 @@
 import { decodeGroupConfig, type GroupConfig } from '../../src/core/group-config.ts'
 import type { GroupKeys } from '../../src/core/keys.ts'
 import { keySubject } from '../../src/core/keys.ts'
-import type { KeyValue } from '../../src/core/transaction.ts'
 import { decodePartitionRecord, type PartitionRecord } from '../../src/core/partition-record.ts'
+import type { KeyValue } from '../../src/core/transaction.ts'
 import type { WatchEvent } from '../../src/ports/store.ts'
 
 export type KnownRecord = { readonly record: PartitionRecord; readonly revision: number }

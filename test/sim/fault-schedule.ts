@@ -30,7 +30,10 @@ export class FaultSchedule {
   /** When the last fault began or ended. */
   lastChangeMs = Number.NEGATIVE_INFINITY
   private readonly world: World
-  private readonly active = new Map<number, { readonly kind: FaultKind; readonly end: () => void }>()
+  private readonly active = new Map<
+    number,
+    { readonly kind: FaultKind; readonly end: () => void }
+  >()
   private isOver = false
 
   constructor(world: World) {
@@ -54,7 +57,9 @@ export class FaultSchedule {
   start(faults: readonly PlannedFault[]): void {
     const { clock } = this.world.base
     for (const [id, fault] of faults.entries()) {
-      clock.schedule(fault.atMs, () => this.due({ fault, id, partition: null }, fault.atMs + AIM_MS))
+      clock.schedule(fault.atMs, () =>
+        this.due({ fault, id, partition: null }, fault.atMs + AIM_MS),
+      )
     }
   }
 
@@ -133,7 +138,11 @@ export class FaultSchedule {
     return Array.from({ length: partitions }, (_, partition) => this.world.phaseOf(partition))
   }
 
-  private cover(kind: FaultKind, { member, partition }: Hit, phases: readonly PartitionPhase[]): void {
+  private cover(
+    kind: FaultKind,
+    { member, partition }: Hit,
+    phases: readonly PartitionPhase[],
+  ): void {
     const cells = this.coverage[kind] ?? {}
     this.coverage[kind] = cells
     const seen = new Set<PartitionPhase>()

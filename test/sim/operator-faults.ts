@@ -81,10 +81,7 @@ function attempt(world: World, change: Promise<Change<unknown>>): void {
   change.catch((error: unknown) => world.base.box.crash(error, 'an operator'))
 }
 
-function undo(
-  world: World,
-  change: (admin: GroupAdmin) => Promise<Change<unknown>>,
-): () => void {
+function undo(world: World, change: (admin: GroupAdmin) => Promise<Change<unknown>>): () => void {
   return () => {
     const service = world.service()
     if (service !== null) attempt(world, change(service.admin))

@@ -120,7 +120,11 @@ async function join(world: World): Promise<void> {
   world.base.box.report('L5', null, `${moves} moves for a join, ${needed} would have done`)
 }
 
-async function restart(world: World, victim: MemberProcess, owned: readonly number[]): Promise<void> {
+async function restart(
+  world: World,
+  victim: MemberProcess,
+  owned: readonly number[],
+): Promise<void> {
   const { clock } = world.base
   victim.holdBack(FAULT)
   victim.stop()

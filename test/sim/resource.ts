@@ -10,9 +10,7 @@ import type { Token } from '../../src/core/token.ts'
 import type { AcceptLine } from '../../src/evidence/accept-log.ts'
 import type { Clock } from '../../src/ports/clock.ts'
 
-export type SealOutcome =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly highest: Sealed }
+export type SealOutcome = { readonly ok: true } | { readonly ok: false; readonly highest: Sealed }
 
 export type ApplyOutcome =
   | { readonly outcome: 'applied' | 'already' }

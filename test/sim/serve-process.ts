@@ -1,6 +1,7 @@
 /** A serve process of the simulated world: production's `serveGroup`, rebalancer and all. */
-import type { TelemetryEvent } from '../../src/ports/telemetry.ts'
+
 import { isTenureError } from '../../src/core/tenure-error.ts'
+import type { TelemetryEvent } from '../../src/ports/telemetry.ts'
 import { type ServedGroup, serveGroup } from '../../src/runtime/serve-group.ts'
 import { createStandingAlarms } from '../../src/runtime/standing-alarms.ts'
 import type { Life } from './life.ts'

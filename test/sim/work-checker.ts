@@ -16,7 +16,12 @@ import type { BreachBox } from './breach.ts'
 import type { Life } from './life.ts'
 import type { SessionLedger } from './session-ledger.ts'
 
-export type Work = { readonly life: Life; readonly token: Token; readonly id: string; isLost: boolean }
+export type Work = {
+  readonly life: Life
+  readonly token: Token
+  readonly id: string
+  isLost: boolean
+}
 
 export type WorkRules = {
   readonly fenced: boolean

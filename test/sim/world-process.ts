@@ -5,8 +5,8 @@
  *
  *   idle ──start──▶ running ──kill | ended by itself──▶ idle ──(supervised)──▶ running
  */
-import { type Broadcast } from '../../src/ports/broadcast.ts'
-import type { SeededRandom } from '../../src/testing/index.ts'
+import type { Broadcast } from '../../src/ports/broadcast.ts'
+import type { MemoryBroadcast, MemoryStore, SeededRandom } from '../../src/testing/index.ts'
 import { Life } from './life.ts'
 import { ProcessBroadcast } from './process-broadcast.ts'
 import { ProcessStore } from './process-store.ts'
@@ -18,7 +18,6 @@ import {
   sumOf,
   type Weather,
 } from './weather.ts'
-import type { MemoryBroadcast, MemoryStore } from '../../src/testing/index.ts'
 import type { WorldBase } from './world-base.ts'
 
 export type Running = {
@@ -37,7 +36,8 @@ export abstract class WorldProcess {
   running: Running | null = null
   startedAtMs = Number.NEGATIVE_INFINITY
   protected readonly base: WorldBase
-  private clients: { readonly store: MemoryStore; readonly broadcast: MemoryBroadcast } | null = null
+  private clients: { readonly store: MemoryStore; readonly broadcast: MemoryBroadcast } | null =
+    null
   private weather: Weather = FAIR
   /** Faults that keep it from being started. */
   private readonly holds = new Set<number>()

@@ -1,0 +1,78 @@
+/**
+ * Worker processes that share the seeds of a run. One that dies, or does not end a seed in time, is
+ * replaced; its seed counts as a crash.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Breach } from './breach.ts'
+import type { RunFigures } from './run-plan.ts'
+
+export type SeedOrder = {
+  readonly seed: string
+  readonly faultsMsMax: number | null
+  /** Run it a second time and compare. */
+  readonly twice: boolean
+}
+
+export type SeedReply = {
+  readonly seed: string
+  readonly breach: Breach | null
+  readonly figures: RunFigures
+  readonly cpuMs: number
+  readonly traceHash: string
+  /** The hash of the second run; null: there was none. */
+  readonly again: string | null
+}
+
+export type SeedOutcome = SeedReply | { readonly seed: string; readonly died: string }
+
+const PROGRAM = fileURLToPath(new URL('./seed-program.ts', import.meta.url))
+/** Far beyond what a seed takes on a loaded machine. */
+const SEED_LIMIT_MS = 300_000
+
+/** @param next the next seed to run; null: no more */
+export async function runSeeds(
+  processes: number,
+  next: () => SeedOrder | null,
+  outcome: (outcome: SeedOutcome) => void,
+): Promise<void> {
+  await Promise.all(Array.from({ length: processes }, () => serve(next, outcome)))
+}
+
+async function serve(
+  next: () => SeedOrder | null,
+  outcome: (outcome: SeedOutcome) => void,
+): Promise<void> {
+  let child: ChildProcess | null = null
+  for (let order = next(); order !== null; order = next()) {
+    child ??= fork(PROGRAM, { execArgv: ['--import', 'tsx'] })
+    const result = await ask(child, order)
+    outcome(result)
+    if ('died' in result) {
+      child.kill('SIGKILL')
+      child = null
+    }
+  }
+  child?.disconnect()
+}
+
+function ask(child: ChildProcess, order: SeedOrder): Promise<SeedOutcome> {
+  const { seed } = order
+  return new Promise((resolve) => {
+    const end = (result: SeedOutcome) => {
+      clearTimeout(timer)
+      child.off('message', replied)
+      child.off('exit', exited)
+      resolve(result)
+    }
+    const replied = (reply: unknown) => end(reply as SeedReply)
+    const exited = (code: number | null) => end({ seed, died: `its process ended with ${code}` })
+    const timer = setTimeout(
+      () => end({ seed, died: `it did not end within ${SEED_LIMIT_MS / 1000} s` }),
+      SEED_LIMIT_MS,
+    )
+    child.once('message', replied)
+    child.once('exit', exited)
+    child.send(order)
+  })
+}
