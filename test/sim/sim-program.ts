@@ -60,7 +60,7 @@ class Run {
     this.open.delete(Number(seed))
     if ('died' in outcome) {
       const breach = { promise: 'crash', partition: null, atMs: 0, detail: outcome.died } as const
-      this.failures.push({ seed, breach, replay: this.replay(seed) })
+      this.fail({ seed, breach, replay: this.replay(seed) })
     } else {
       addRun(this.totals, outcome.figures, outcome.cpuMs)
       if (outcome.again !== null) this.totals.repeated += 1
@@ -69,7 +69,7 @@ class Run {
       const breach = isOther
         ? ({ promise: 'trace', partition: null, atMs: 0, detail } as const)
         : outcome.breach
-      if (breach !== null) this.failures.push({ seed, breach, replay: this.replay(seed) })
+      if (breach !== null) this.fail({ seed, breach, replay: this.replay(seed) })
     }
     this.progress()
     const isDue = performance.now() - this.writtenMs >= SOAK_WRITE_EVERY_MS
@@ -88,6 +88,12 @@ class Run {
       totals: this.totals,
       failures: this.failures,
     })
+  }
+
+  /** Told at once: a run may be long. */
+  private fail(failure: Failure): void {
+    this.failures.push(failure)
+    for (const line of describeFailure(failure)) process.stderr.write(`${line}\n`)
   }
 
   private progress(): void {
