@@ -97,7 +97,7 @@ module.exports = {
     {
       name: 'only-adapters-import-clients',
       severity: 'error',
-      from: { pathNot: '^src/(etcd|nats|ring|fence/etcd)' },
+      from: { pathNot: '^src/(etcd|nats|ring|fence/etcd|bench/raw-)' },
       to: { path: '^node_modules/(etcd3|@grpc|nats|hashring)/' },
     },
     {

@@ -12,9 +12,9 @@ export async function answerBench(
   request: BenchRequest,
   interrupted: AbortSignal,
 ): Promise<BenchAnswer> {
-  const { quick, seed, profileFolder, progress, etcd, nats, rivalsModule } = request
+  const { quick, partitionsMax, seed, profileFolder, progress, etcd, nats, rivalsModule } = request
   const report = await runBench({
-    ...{ quick, seed, profileFolder, progress, interrupted },
+    ...{ quick, partitionsMax, seed, profileFolder, progress, interrupted },
     scenarios: request.scenarios.map(scenarioName),
     servers: { etcd, nats },
     rivals: rivalsModule === null ? [] : await loadRivals(rivalsModule),

@@ -78,6 +78,8 @@ export type Scenario = {
 
 export type BenchContext = {
   readonly quick: boolean
+  /** Cases of more partitions are left out. */
+  readonly partitionsMax: number
   readonly seed: number
   /** Unique in this run: names of groups and prefixes begin with it. */
   readonly runId: string

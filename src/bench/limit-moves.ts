@@ -62,9 +62,9 @@ export async function openMovesLimit(
   const settled = (what: string, holds: () => boolean) =>
     pool.until(`limit: ${what}`, holds, WAVE_TIMEOUT_MS)
   await settled('first grants', () => serving(workers) === partitions)
-  await listen('members')
   const givers = workers.slice(0, members / 2)
   const kept = workers.slice(members / 2).map((one) => one.held().serving)
+  await listen('members')
   let next = 0
   return {
     async wave() {

@@ -2,13 +2,18 @@
  * The program of one process of the benchmark: answers the calls that its parent sends (`ProcessCalls`)
  * and ends when the parent does.
  */
+import { type BareHttp, startBareHttp } from './bare-http.ts'
 import type { FromProcess, ToProcess } from './bench-processes.ts'
+import { measureGate } from './gate-process.ts'
+import { loadHttp } from './http-load.ts'
 import { type JoinArgument, MemberProcess } from './member-process.ts'
 import { type MovesArgument, RawMoves } from './raw-moves.ts'
 import { type RawPrepareArgument, RawProcess } from './raw-process.ts'
+import { type LookupArgument, RawLookup } from './raw-ring.ts'
 
 const say = (message: FromProcess): void => {
-  if (process.connected) process.send?.(message)
+  // The parent may be gone, and this process ends then.
+  if (process.connected) process.send?.(message, undefined, {}, () => {})
 }
 /** Whoever works at the moment says what it holds: Tenure's members and the limit never do at once. */
 let speaker: 'members' | 'moves' = 'members'
@@ -17,6 +22,8 @@ const members = new MemberProcess((held) => {
 })
 const raw = new RawProcess()
 let moves: RawMoves | null = null
+let bare: BareHttp | null = null
+let lookup: RawLookup | null = null
 const begun = (): RawMoves => {
   if (moves === null) throw new Error('begin first')
   return moves
@@ -53,6 +60,21 @@ const calls = {
     await moves?.end()
     moves = null
   },
+  gate: measureGate,
+  httpLoad: loadHttp,
+  bareStart: async ({ body }: { readonly body: string }) => {
+    bare = await startBareHttp(body)
+    return bare.port
+  },
+  bareStop: async (_: null) => bare?.close(),
+  lookupOpen: async (argument: LookupArgument) => {
+    lookup = new RawLookup(argument)
+  },
+  lookup: async ({ cached }: { readonly cached: boolean }) => {
+    if (lookup === null) throw new Error('open first')
+    return lookup.measure(cached)
+  },
+  lookupClose: async (_: null) => lookup?.close(),
 }
 export type ProcessCalls = typeof calls
 

@@ -25,6 +25,10 @@ export type RawEtcd = {
   close(): void
 }
 
+/** Slow servers are measured, not given up. */
+const CALL_TIMEOUT_MS = 60_000
+const deadline = () => ({ deadline: Date.now() + CALL_TIMEOUT_MS })
+
 export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
   const connections = createConnections(readEndpoints(options), readIdentity(options))
   const client = (): Etcd3 => {
@@ -35,7 +39,7 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
   return {
     prepare: encodeTransaction,
     async send(request) {
-      const reply = await client().kv.txn(request, { deadline: Date.now() + 60_000 })
+      const reply = await client().kv.txn(request, deadline())
       if (!reply.succeeded) throw new Error('a compare of the limit failed')
     },
     async watch(prefix, events) {
@@ -56,19 +60,18 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
     },
     async openLease(session, ttlS) {
       const id = encodeLease(session)
-      await client().leaseClient.leaseGrant({ ID: id, TTL: ttlS })
+      await client().leaseClient.leaseGrant({ ID: id, TTL: ttlS }, deadline())
       return async () => {
-        await client().leaseClient.leaseRevoke({ ID: id })
+        await client().leaseClient.leaseRevoke({ ID: id }, deadline())
       }
     },
     async clear(prefix, compact) {
-      const deadline = { deadline: Date.now() + 60_000 }
-      const reply = await client().kv.deleteRange(encodeRange(prefix), deadline)
+      const reply = await client().kv.deleteRange(encodeRange(prefix), deadline())
       if (!compact) return
-      await client().kv.compact({ revision: reply.header.revision, physical: true }, deadline)
+      await client().kv.compact({ revision: reply.header.revision, physical: true }, deadline())
     },
     async version() {
-      const { version, dbSize } = await client().maintenance.status()
+      const { version, dbSize } = await client().maintenance.status(deadline())
       return { version, databaseBytes: Number(dbSize) }
     },
     close: () => connections.close(),

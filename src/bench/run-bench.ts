@@ -27,6 +27,7 @@ export type BenchOptions = {
   /** Empty: all. */
   readonly scenarios: readonly ScenarioName[]
   readonly quick: boolean
+  readonly partitionsMax: number
   readonly seed: number
   readonly servers: GivenServers
   readonly rivals: readonly Rival[]
@@ -43,9 +44,9 @@ export async function runBench(options: BenchOptions): Promise<BenchReport> {
   const servers = await openBenchServers(options.servers, folder)
   const processes = createBenchProcesses(options.profileFolder)
   try {
-    const { quick, seed, progress } = options
+    const { quick, partitionsMax, seed, progress } = options
     const runId = `bench-${seed.toString(36)}-${Date.now().toString(36)}`
-    const context = { quick, seed, runId, servers, processes, folder, progress }
+    const context = { quick, partitionsMax, seed, runId, servers, processes, folder, progress }
     const rivals = await presentRivals(options.rivals)
     const results: ResultRow[] = []
     for (const scenario of chosen(options.scenarios)) {

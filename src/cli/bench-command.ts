@@ -24,12 +24,14 @@ type BenchFlags = {
   readonly json?: true | string
   readonly markdown?: string
   readonly svg?: string
+  readonly maxPartitions: number
   readonly seed: number
   readonly rivals?: string
   readonly profile?: string
 }
 
 const SEED_MAX = 2 ** 32
+const PARTITIONS_MAX = 1_000_000
 
 export function addBench(program: Command, context: CliContext, bench: Bench, act: Act): void {
   const command = program
@@ -37,6 +39,7 @@ export function addBench(program: Command, context: CliContext, bench: Bench, ac
     .argument('[scenarios...]', 'acquire, churn, failover … (default: all)')
     .description('measure Tenure beside the limit of etcd and NATS, on servers of its own')
     .option('--quick', 'fewer rounds: all scenarios in under 20 minutes')
+    .option('--max-partitions <number>', 'leave larger cases out', parseCount(1), PARTITIONS_MAX)
     .option('--markdown <file>', 'write the tables as Markdown')
     .option('--svg <folder>', 'write one picture per scenario')
     .option('--seed <number>', 'seed of all that is random', parseCount(0, SEED_MAX), 1)
@@ -70,6 +73,7 @@ function requestOf(command: Command, flags: BenchFlags, context: CliContext): Be
   return {
     scenarios: command.args,
     quick: flags.quick === true,
+    partitionsMax: flags.maxPartitions,
     seed: flags.seed,
     etcd: isNamed(loaded, 'etcd.endpoints') ? etcd : null,
     nats: isNamed(loaded, 'nats.servers') ? nats : null,

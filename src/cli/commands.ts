@@ -35,6 +35,8 @@ export type BenchRequest = {
   /** Empty: all. */
   readonly scenarios: readonly string[]
   readonly quick: boolean
+  /** Cases of more partitions are left out. */
+  readonly partitionsMax: number
   readonly seed: number
   /** Null: embedded servers of its own. */
   readonly etcd: TenureConfig['etcd'] | null

@@ -16,6 +16,11 @@ import { type Fleet, joinFleet, memberOf } from '../member-fleet.ts'
 import { createRawEtcd } from '../raw-etcd.ts'
 import { type ServeProcess, startServeProcess } from '../serve-process.ts'
 
+/** Items of a length that leaves the machine most of its time; and how many rounds. */
+const CASES = [
+  { partitions: 1024, itemMs: 100, quick: 3, full: 10 },
+  { partitions: 10_000, itemMs: 500, quick: 2, full: 5 },
+]
 const MEMBERS = 16
 const LEASE_TTL_MS = 30_000
 const WAVES_PER_ROUND = 2
@@ -25,8 +30,10 @@ export const churn: Scenario = {
   name: 'churn',
   title: `planned moves between ${MEMBERS} members under load`,
   async *cases(context) {
-    yield await openCase(context, 1024, 100, context.quick ? 3 : 10)
-    yield await openCase(context, 10_000, 500, context.quick ? 2 : 5)
+    for (const { partitions, itemMs, quick, full } of CASES) {
+      if (partitions > context.partitionsMax) continue
+      yield await openCase(context, partitions, itemMs, context.quick ? quick : full)
+    }
   },
 }
 

@@ -1,0 +1,74 @@
+/** Look-ups of owners in memory: an observer's, and a plain hash ring's of the same members. */
+import HashRing from 'hashring'
+import { createObserver } from '../composition/create-observer.ts'
+import type { NatsOptions } from '../nats/nats-link.ts'
+import type { Observer } from '../runtime/observer-types.ts'
+
+export type LookupArgument = {
+  readonly group: string
+  readonly nats: NatsOptions
+  readonly members: readonly string[]
+}
+
+export type LookupFigures = {
+  /** Look-ups per second. */
+  readonly observer: number
+  readonly ring: number
+}
+
+/** The ring remembers 5000 keys. */
+const CACHED_KEYS = 1000
+const UNCACHED_KEYS = 20_000
+const FOR_MS = 200
+
+export class RawLookup {
+  private readonly argument: LookupArgument
+  private readonly ring: HashRing
+  private observer: Observer | null = null
+  private sum = 0
+
+  constructor(argument: LookupArgument) {
+    this.argument = argument
+    this.ring = new HashRing([...argument.members])
+  }
+
+  async measure(cached: boolean): Promise<LookupFigures> {
+    const { group, nats } = this.argument
+    this.observer ??= await createObserver({ group, nats, telemetry: { record: () => {} } })
+    const { observer, ring } = this
+    await observer.ready
+    const count = cached ? CACHED_KEYS : UNCACHED_KEYS
+    const keys = Array.from({ length: count }, (_, index) => `customer-${index}`)
+    const ask = (key: string) => {
+      if (observer.owner(key) === null) throw new Error(`nobody owns ${key}`)
+      this.sum += 1
+    }
+    const askRing = (key: string) => {
+      this.sum += ring.get(key).length
+    }
+    // In turns, and each once for nothing.
+    const rates = { observer: 0, ring: 0 }
+    for (const counts of [false, true, true]) {
+      const first = ratePerSecond(keys, ask)
+      const second = ratePerSecond(keys, askRing)
+      if (!counts) continue
+      rates.observer = Math.max(rates.observer, first)
+      rates.ring = Math.max(rates.ring, second)
+    }
+    return rates
+  }
+
+  close(): void {
+    this.observer?.close()
+  }
+}
+
+function ratePerSecond(keys: readonly string[], ask: (key: string) => void): number {
+  const beganMs = performance.now()
+  let asked = 0
+  while (performance.now() - beganMs < FOR_MS) {
+    for (const key of keys) ask(key)
+    asked += keys.length
+  }
+  return (asked / (performance.now() - beganMs)) * 1000
+}

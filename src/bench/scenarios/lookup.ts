@@ -1,0 +1,125 @@
+/**
+ * Look-ups: `owner?key=` over HTTP beside a bare Fastify route that returns a constant of the same size,
+ * and `observer.owner(key)` beside a hash ring that is asked for the same keys.
+ */
+import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
+import type { BenchProcess } from '../bench-processes.ts'
+import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { TENURE } from '../evaluate.ts'
+import { joinFleet, memberOf } from '../member-fleet.ts'
+import { createRawEtcd } from '../raw-etcd.ts'
+import { type ServeProcess, startServeProcess } from '../serve-process.ts'
+
+const MEMBERS = 10
+const PARTITIONS = 10_000
+const CONNECTIONS = 16
+const KEYS = 1000
+const BARE = 'bare Fastify route'
+const RING = 'hashring.get'
+
+export const lookup: Scenario = {
+  name: 'lookup',
+  title: 'who owns this key?',
+  async *cases(context) {
+    const group = `${context.runId}-lookup`
+    const partitions = Math.min(PARTITIONS, context.partitionsMax)
+    const fleet = await joinFleet(context, {
+      ...{ group, members: MEMBERS, processes: 2, itemMs: null },
+      settings: { partitions, leaseTtlMs: 30_000 },
+    })
+    await fleet.allServing()
+    const serve = await startServeProcess(context, group)
+    const [, , client, bare] = await context.processes.take(4)
+    try {
+      yield await httpCase(context, serve, group, client as BenchProcess, bare as BenchProcess)
+      const { nats } = context.servers
+      const members = Array.from({ length: MEMBERS }, (_, index) => memberOf(index))
+      await client?.call('lookupOpen', { group, nats, members })
+      yield memoryCase(context, client as BenchProcess, false)
+      yield memoryCase(context, client as BenchProcess, true)
+      await client?.call('lookupClose', null)
+    } finally {
+      await bare?.call('bareStop', null)
+      await serve.stop()
+      await fleet.leave()
+      const etcd = createRawEtcd(context.servers.etcd)
+      await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
+      etcd.close()
+    }
+  },
+}
+
+async function httpCase(
+  context: BenchContext,
+  serve: ServeProcess,
+  group: string,
+  client: BenchProcess,
+  bare: BenchProcess,
+): Promise<BenchCase> {
+  const answer = await fetch(`${serve.url}/owner?key=customer-1`)
+  const body = await answer.text()
+  const barePort = await bare.call('bareStart', { body })
+  const keys = Array.from({ length: KEYS }, (_, index) => `key=customer-${index}`)
+  const forMs = context.quick ? 1000 : 3000
+  const measure = async (port: number, paths: readonly string[]): Promise<Figures> => {
+    const load = { port, paths, connections: CONNECTIONS, forMs }
+    const { requestsPerSecond, latenciesMs } = await client.call('httpLoad', load)
+    return [
+      { metric: 'requests per second', unit: '1/s', values: [requestsPerSecond] },
+      { metric: 'latency', unit: 'ms', values: latenciesMs },
+    ]
+  }
+  const owners = keys.map((key) => `/v1/groups/${group}/owner?${key}`)
+  const constants = keys.map((key) => `/owner?${key}`)
+  // Once for nothing: both are cold.
+  await measure(serve.port, owners)
+  await measure(barePort, constants)
+  return {
+    name: `HTTP, ${CONNECTIONS} connections`,
+    rounds: context.quick ? 5 : 15,
+    contenders: [
+      { name: TENURE, measure: () => measure(serve.port, owners) },
+      { name: BARE, measure: () => measure(barePort, constants) },
+    ],
+    comparisons: [
+      {
+        ...{ metric: 'requests per second', statistic: 'median', against: BARE },
+        target: { atLeast: 0.85 },
+      },
+    ],
+    rivalSettings: null,
+  }
+}
+
+function memoryCase(context: BenchContext, client: BenchProcess, cached: boolean): BenchCase {
+  const metric = 'look-ups per second'
+  const figure = (value: number): Figures => [{ metric, unit: '1/s', values: [value] }]
+  let ring = 0
+  return {
+    name: cached ? 'in memory, keys that the ring has cached' : 'in memory, keys it has not',
+    rounds: context.quick ? 3 : 10,
+    contenders: [
+      {
+        name: TENURE,
+        measure: async () => {
+          const rates = await client.call('lookup', { cached })
+          ring = rates.ring
+          return figure(rates.observer)
+        },
+      },
+      // Measured in the same call, in turns.
+      {
+        name: RING,
+        measure: async () =>
+          figure(ring === 0 ? (await client.call('lookup', { cached })).ring : ring),
+      },
+    ],
+    comparisons: [
+      {
+        ...{ metric, statistic: 'median', against: RING },
+        target: { atLeast: cached ? 1 : 10 },
+      },
+    ],
+    rivalSettings: null,
+  }
+}
