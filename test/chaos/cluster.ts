@@ -1,10 +1,8 @@
 /** Everything that takes part in a run, started in order, and the handles that faults act on. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { Pool } from 'pg'
 import { connectStreams, ensureWorkStreams } from '../../src/composition/work.ts'
 import type { ServerProcess } from '../../src/dev/servers-process.ts'
@@ -23,7 +21,9 @@ import {
 } from './layout.ts'
 import { systemEnvironment, within } from './network.ts'
 import { createNode, type Node, startInside } from './nodes.ts'
+import type { ProbeInput } from './probe-program.ts'
 import type { ProducerInput } from './producer-program.ts'
+import { bundlePrograms } from './programs.ts'
 import type { ProxyOrder, ProxyReady, ProxyTarget } from './proxy-program.ts'
 import {
   etcdEndpoints,
@@ -49,7 +49,7 @@ export type Cluster = {
   /** `serve`'s URLs of the group. */
   readonly groupUrls: readonly string[]
   readonly listFile: string
-  readonly stallFile: string
+  readonly probeFile: string
   readonly producer: ServerProcess
   refusedFiles(): readonly string[]
   /** Ends everything, whatever state it is in. */
@@ -117,13 +117,14 @@ export async function startCluster(
     await keep(startWorker(folder, place, programs.worker, environment, input))
   })
   await Promise.all(starting)
-  const stallFile = join(folder, 'stalls.jsonl')
+  const probeFile = join(folder, 'probe.jsonl')
   const listFile = join(folder, 'published.jsonl')
-  const stall = await startInside(folder, {
-    ...{ name: 'stall', namespace: layout.hub.namespace, program: process.execPath },
-    args: [programs.stall, stallFile],
+  const probing: ProbeInput = { file: probeFile, etcd: etcdEndpoints(layout) }
+  const probe = await startInside(folder, {
+    ...{ name: 'probe', namespace: layout.hub.namespace, program: process.execPath },
+    args: [programs.probe, JSON.stringify(probing)],
   })
-  endings.push(() => stall.stop())
+  endings.push(() => probe.stop())
   const producer = await startProducer(folder, layout, programs.producer, listFile)
   endings.push(() => producer.stop())
   const refusedFiles = () =>
@@ -134,7 +135,7 @@ export async function startCluster(
     for (const end of endings.splice(0).reverse()) await end().catch(() => {})
   }
   return {
-    ...{ layout, folder, nodes, proxies, clockFiles, pool, groupUrls, listFile, stallFile },
+    ...{ layout, folder, nodes, proxies, clockFiles, pool, groupUrls, listFile, probeFile },
     ...{ producer, refusedFiles, stop },
   }
 }
@@ -272,33 +273,6 @@ function fakeTime(library: string, clockFile: string): readonly string[] {
     `FAKETIME_TIMESTAMP_FILE=${clockFile}`,
     'FAKETIME_CACHE_DURATION=1',
   ]
-}
-
-type Programs = Readonly<Record<'main' | 'worker' | 'producer' | 'proxy' | 'stall', string>>
-
-/** Each as one file of plain JavaScript, since its processes are started often. */
-async function bundlePrograms(endings: Ending[]): Promise<Programs> {
-  const sources = {
-    main: '../../src/main.ts',
-    worker: './worker-program.ts',
-    producer: './producer-program.ts',
-    proxy: './proxy-program.ts',
-    stall: './stall-program.ts',
-  }
-  // Two folders below package.json, as `src` is, and among the packages.
-  const folder = fileURLToPath(new URL('../../node_modules/.tenure-chaos/', import.meta.url))
-  const made = Object.entries(sources).map(async ([name, source]) => {
-    const outfile = join(folder, `${name}-${process.pid}.mjs`)
-    endings.push(async () => rmSync(outfile, { force: true }))
-    await build({
-      entryPoints: [fileURLToPath(new URL(source, import.meta.url))],
-      outfile,
-      ...{ bundle: true, packages: 'external', platform: 'node', format: 'esm' },
-      ...{ sourcemap: 'inline', logLevel: 'warning' },
-    })
-    return [name, outfile] as const
-  })
-  return Object.fromEntries(await Promise.all(made)) as Programs
 }
 
 /** For conditions that must hold before faults begin. */

@@ -35,16 +35,20 @@ export function dueOf(
   { faults, leaderChangesMs }: Disturbances,
   waiting: {
     readonly fromMs: number
+    /** When it came; what began later had no part in it. Infinity: it did not. */
+    readonly cameMs: number
     readonly boundMs: number
     readonly classes: readonly FaultClass[]
     readonly members: ReadonlySet<string>
     readonly cause: FaultLine | null
   },
 ): Due {
-  const { fromMs, boundMs, classes, members, cause } = waiting
+  const { fromMs, cameMs, boundMs, classes, members, cause } = waiting
   const bearing = faults.filter(
     (fault) =>
       fault !== cause &&
+      // It takes nothing away: who watches lists anew.
+      fault.kind !== 'etcd-compact' &&
       (classes.includes(fault.class) || fault.targets.some((name) => members.has(name))),
   )
   let dueMs = fromMs + boundMs
@@ -53,11 +57,11 @@ export function dueOf(
     for (const fault of bearing) {
       const healedMs = fault.toMs ?? Number.POSITIVE_INFINITY
       // What a member lost to a fault it gets back a session later.
-      if (fault.fromMs > dueMs || healedMs + BEFORE_MS < fromMs) continue
+      if (fault.fromMs > Math.min(dueMs, cameMs) || healedMs + BEFORE_MS < fromMs) continue
       dueMs = Math.max(dueMs, healedMs + SETTLE_BOUND_MS)
     }
     for (const atMs of leaderChangesMs) {
-      if (atMs < fromMs - BEFORE_MS || atMs > dueMs) continue
+      if (atMs < fromMs - BEFORE_MS || atMs > Math.min(dueMs, cameMs)) continue
       dueMs = Math.max(dueMs, fromMs + SETTLE_BOUND_MS)
     }
     if (dueMs === before) break

@@ -8,16 +8,16 @@ import type { HistoryLog } from '../../src/evidence/history-log.ts'
 import { jsonLines } from '../../src/evidence/json-lines.ts'
 import type { Cluster } from './cluster.ts'
 import { PREFIX } from './layout.ts'
+import type { ProbeLine } from './probe-program.ts'
 import type { PublishedOrder } from './producer-program.ts'
 import { natsServers } from './servers.ts'
-import type { Stall } from './stall-program.ts'
 import type { RefusedLine } from './worker-program.ts'
 
 export type GatheredEvidence = {
   readonly inputs: readonly string[]
   readonly stored: ReadonlySet<string>
   readonly refused: readonly RefusedLine[]
-  readonly stalls: readonly Stall[]
+  readonly probes: readonly ProbeLine[]
 }
 
 const READ_TIMEOUT_MS = 60_000
@@ -34,7 +34,7 @@ export async function gatherEvidence(
     inputs: readInputs(cluster.listFile),
     stored: await readStored(cluster),
     refused,
-    stalls: readLines<Stall>(cluster.stallFile),
+    probes: readLines<ProbeLine>(cluster.probeFile),
   }
 }
 

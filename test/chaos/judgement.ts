@@ -14,8 +14,8 @@ import type { AcceptedEffect } from './accept-store.ts'
 import type { FaultLine } from './faults.ts'
 import { longStalls, type Measure, measureLiveness } from './liveness.ts'
 import type { UnexpectedEnd } from './nodes.ts'
+import type { ProbeLine } from './probe-program.ts'
 import type { Settled } from './settled.ts'
-import type { Stall } from './stall-program.ts'
 import type { RefusedLine } from './worker-program.ts'
 
 export type RunEvidence = {
@@ -32,7 +32,7 @@ export type RunEvidence = {
   readonly faults: readonly FaultLine[]
   readonly leaderChangesMs: readonly number[]
   readonly settled: readonly Settled[]
-  readonly stalls: readonly Stall[]
+  readonly probes: readonly ProbeLine[]
   readonly ends: readonly UnexpectedEnd[]
 }
 
@@ -82,7 +82,8 @@ export function judgeRun(evidence: RunEvidence): Judgement {
   const verification = verifyRun({ accepts: [...accepts, ...refused], history, inputs: kept })
   const measures = measureLiveness({
     ...{ history: history.events, accepts: [...accepts, ...refused], settled: evidence.settled },
-    ...{ stalls: evidence.stalls, faults, leaderChangesMs: evidence.leaderChangesMs },
+    ...{ probes: evidence.probes, faults, leaderChangesMs: evidence.leaderChangesMs },
+    fromMs: evidence.fromMs,
   })
   const counts = countAll(evidence, verification, measures, inputs.length - kept.length)
   const safety = safetyFailures(evidence, verification, counts)
@@ -100,11 +101,11 @@ function countAll(
   measures: readonly Measure[],
   lostByStream: number,
 ): Counts {
-  const { faults, fromMs, toMs, refused, stalls } = evidence
+  const { faults, fromMs, toMs, refused, probes } = evidence
   const minutes = (toMs - fromMs) / 60_000
   const { violations } = verification
   const grants = grantsOf(evidence.history.events)
-  const stalledMs = longStalls(stalls).reduce((sum, stall) => sum + stall.toMs - stall.fromMs, 0)
+  const stalledMs = longStalls(probes).reduce((sum, stall) => sum + stall.toMs - stall.fromMs, 0)
   return {
     published: evidence.inputs.length,
     applied: evidence.effects.length,

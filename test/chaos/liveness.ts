@@ -8,6 +8,7 @@
  *   L4  everything healed → all is owned, progresses, and all maps are equal (settled.ts)
  *
  * A duration above its bound is void when the machine itself stalled for longer than the margin meanwhile.
+ * L2 is measured in commits, so its bound counts what a commit took then, and what the machine took away.
  */
 import { recordOwner } from '../../src/core/partition-record.ts'
 import { comparePositions } from '../../src/core/token.ts'
@@ -21,8 +22,8 @@ import {
 import { groupNow, liveOwner } from '../e2e/support/group-history.ts'
 import { type Disturbances, dueOf, SETTLE_BOUND_MS } from './disturbances.ts'
 import { DRAIN_DEADLINE_MS, MARGIN_MS, TTL_MS } from './layout.ts'
+import type { ProbeLine } from './probe-program.ts'
 import type { Settled } from './settled.ts'
-import type { Stall } from './stall-program.ts'
 
 export type LivenessName = 'L1' | 'L2' | 'L3' | 'L4'
 
@@ -43,19 +44,23 @@ export type LivenessEvidence = Disturbances & {
   readonly history: readonly HistoryEvent[]
   readonly accepts: readonly AcceptLine[]
   readonly settled: readonly Settled[]
-  readonly stalls: readonly Stall[]
+  readonly probes: readonly ProbeLine[]
+  /** What began earlier belongs to the start. */
+  readonly fromMs: number
 }
 
 /** etcd ends a session up to half a second after its TTL. */
 const EXPIRY_MS = TTL_MS + 500
 export const BOUNDS_MS: Readonly<Record<LivenessName, number>> = {
   L1: EXPIRY_MS + 1000,
-  /** Two commits of a loaded etcd, the notification between them, and the new owner's seal. */
+  /** Beside the two commits: what tells of them, and the new owner's seal. */
   L2: 1000,
   /** The rebalancer looks at deadlines now and then, and forces the move with one commit. */
   L3: DRAIN_DEADLINE_MS + 3000,
   L4: SETTLE_BOUND_MS,
 }
+
+const COMMITS_OF_A_MOVE = 2
 
 type Unjudged = Omit<Measure, 'verdict' | 'boundMs' | 'isClean'> & {
   readonly dueMs: number
@@ -72,21 +77,36 @@ export function measureLiveness(evidence: LivenessEvidence): readonly Measure[] 
   ]
   // What was still waited for, with time left, at the end of the evidence shows nothing.
   const ended = all.filter(({ tookMs, dueMs }) => tookMs !== null || dueMs < endMs)
-  return ended.map((one) => judge(one, evidence.stalls))
+  return ended
+    .filter(({ fromMs }) => fromMs >= evidence.fromMs)
+    .map((one) => judge(one, evidence.probes))
 }
 
-function judge({ dueMs, ...one }: Unjudged, stalls: readonly Stall[]): Measure {
+function judge({ dueMs, ...one }: Unjudged, probes: readonly ProbeLine[]): Measure {
   const { fromMs, tookMs } = one
   const boundMs = dueMs - fromMs
   if (tookMs !== null && tookMs <= boundMs) return { ...one, boundMs, verdict: 'held' }
   const toMs = fromMs + (tookMs ?? boundMs)
-  const isVoid = longStalls(stalls).some((stall) => stall.fromMs <= toMs && stall.toMs >= fromMs)
+  const isVoid = longStalls(probes).some((stall) => stall.fromMs <= toMs && stall.toMs >= fromMs)
   return { ...one, boundMs, verdict: isVoid ? 'void' : 'broken' }
 }
 
 /** The machine let nobody run for longer than a session's margin. */
-export function longStalls(stalls: readonly Stall[]): readonly Stall[] {
-  return stalls.filter(({ fromMs, toMs }) => toMs - fromMs > MARGIN_MS)
+export function longStalls(probes: readonly ProbeLine[]): readonly ProbeLine[] {
+  return probes.filter(({ type, fromMs, toMs }) => type === 'stall' && toMs - fromMs > MARGIN_MS)
+}
+
+/** Two commits as slow as the slowest one meanwhile, and the time for which nobody was let run. */
+function machineShareMs(probes: readonly ProbeLine[], fromMs: number, toMs: number): number {
+  let slowestMs = 0
+  let stalledMs = 0
+  for (const probe of probes) {
+    if (probe.toMs < fromMs || probe.fromMs > toMs) continue
+    const tookMs = probe.toMs - probe.fromMs
+    if (probe.type === 'commit') slowestMs = Math.max(slowestMs, tookMs)
+    else stalledMs += tookMs
+  }
+  return COMMITS_OF_A_MOVE * slowestMs + stalledMs
 }
 
 /** Seals by partition, in order. */
@@ -119,7 +139,7 @@ function takeOvers(evidence: LivenessEvidence): readonly Unjudged[] {
       const granted = grantedMembers(history, partition, kill.fromMs, endMs)
       const move = record.phase === 'revoking' && record.move.to !== null ? [record.move.to] : []
       const { dueMs, isClean } = dueOf(evidence, {
-        ...{ fromMs: kill.fromMs, boundMs: BOUNDS_MS.L1, cause: kill },
+        ...{ fromMs: kill.fromMs, cameMs: endMs, boundMs: BOUNDS_MS.L1, cause: kill },
         classes: ['etcd', 'postgres'],
         members: new Set([...granted, ...move]),
       })
@@ -176,7 +196,8 @@ function moves(evidence: LivenessEvidence): readonly Unjudged[] {
     if (revoke === undefined || startMs === undefined) return []
     const fromMs = Math.max(revoke.atMs, workedMs.get(tokenId(token)) ?? 0)
     const { dueMs, isClean } = dueOf(evidence, {
-      ...{ fromMs, boundMs: BOUNDS_MS.L2, cause: null },
+      ...{ fromMs, cameMs: startMs, cause: null },
+      boundMs: BOUNDS_MS.L2 + machineShareMs(evidence.probes, fromMs, startMs),
       classes: ['etcd', 'postgres'],
       members: new Set([grant.record.owner.member, grant.record.previous?.member ?? '']),
     })
@@ -194,7 +215,8 @@ function drains(evidence: LivenessEvidence): readonly Unjudged[] {
     const { partition, record, atMs: fromMs } = revoke
     const to = record.phase === 'revoking' ? record.move.to : null
     const { dueMs, isClean } = dueOf(evidence, {
-      ...{ fromMs, boundMs: BOUNDS_MS.L3, cause: null },
+      ...{ fromMs, cameMs: endMs ?? Number.POSITIVE_INFINITY, boundMs: BOUNDS_MS.L3 },
+      cause: null,
       classes: ['etcd', 'serve'],
       members: new Set([recordOwner(record)?.member ?? '', to ?? '']),
     })

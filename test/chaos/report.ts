@@ -45,7 +45,7 @@ export type ChaosReport = {
 const NAMES = ['L1', 'L2', 'L3', 'L4'] as const
 const NEAR_BEFORE_MS = 12_000
 const NEAR_AFTER_MS = 2000
-const FAILURES_TOLD = 4
+const FAILURES_TOLD = 3
 const NEAR_TOLD = 3
 
 export function makeReport(of: {

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createObserver } from '../../src/composition/create-observer.ts'
 import { machineMs } from '../../src/dev/machine-time.ts'
 import { findServerProgram } from '../../src/dev/servers.ts'
 import { createEtcdStore } from '../../src/etcd/etcd-store.ts'
@@ -21,13 +22,13 @@ import { gatherEvidence, readInputs } from './evidence-files.ts'
 import { createFaults } from './faults.ts'
 import { type GroupRecord, KEYS, recordGroup } from './group-record.ts'
 import { judgeRun } from './judgement.ts'
-import { type Layout, placesOf } from './layout.ts'
+import { GROUP, type Layout, placesOf } from './layout.ts'
 import { watchLeader } from './leader-watch.ts'
 import { watchMachineClock } from './machine-clock.ts'
 import { createOperators } from './operators.ts'
 import type { ChaosOptions } from './options.ts'
 import { makeReport, reportLines, type Versions } from './report.ts'
-import { etcdEndpoints } from './servers.ts'
+import { etcdEndpoints, natsServers } from './servers.ts'
 import { type Settled, untilSettled } from './settled.ts'
 
 export type RunInput = {
@@ -79,6 +80,11 @@ async function runOn(
   endings.push(() => store.close())
   const leaders = watchLeader(cluster.nodes.filter(({ place }) => place.kind === 'etcd'))
   endings.push(async () => leaders.close())
+  const observer = await createObserver({
+    ...{ group: GROUP, nats: { servers: natsServers(layout) } },
+    telemetry: { record: () => {} },
+  })
+  endings.push(async () => observer.close())
   await untilServing(cluster)
   const fromMs = machineMs()
   const events: string[] = []
@@ -104,7 +110,7 @@ async function runOn(
     operators.resume()
     await faults.trouble(troubleSignal(Math.min(CYCLE_MS, endMs - machineMs())))
     await operators.pause()
-    const one = await untilSettled(cluster, store, interrupted.signal)
+    const one = await untilSettled(cluster, { store, observer }, interrupted.signal)
     settled.push(one)
     say(
       `healed: ${one.tookMs === null ? `not settled, ${one.last}` : `settled in ${one.tookMs} ms`}`,

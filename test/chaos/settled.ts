@@ -1,11 +1,13 @@
 /**
  * L4: how long after the last fault was healed until all partitions are owned and served, each has had an
- * effect begun since, and all maps are equal: those of both `serve` processes, and what etcd itself holds.
+ * effect begun since, and all maps are equal: those of both `serve` processes, that of an observer which
+ * follows over NATS alone, and what etcd itself holds.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { decodePartitionRecord, recordOwner } from '../../src/core/partition-record.ts'
 import { machineMs } from '../../src/dev/machine-time.ts'
 import type { Store } from '../../src/ports/store.ts'
+import type { Observer } from '../../src/runtime/observer-types.ts'
 import { countProgressing } from './accept-store.ts'
 import type { Cluster } from './cluster.ts'
 import { KEYS } from './group-record.ts'
@@ -19,6 +21,8 @@ export type Settled = {
   readonly last: string
 }
 
+export type MapSources = { readonly store: Store; readonly observer: Observer }
+
 const GIVE_UP_MS = 60_000
 const POLL_MS = 100
 const TIMEOUT_MS = 2000
@@ -26,14 +30,14 @@ const PAGE = 1000
 
 export async function untilSettled(
   cluster: Cluster,
-  store: Store,
+  { store, observer }: MapSources,
   interrupted: AbortSignal,
 ): Promise<Settled> {
   const fromMs = machineMs()
   const fromWallMs = Date.now()
   for (let last = ''; ; ) {
-    const lacking = await whatLacks(cluster, store, fromWallMs).catch((error: unknown) =>
-      error instanceof Error ? error.message : String(error),
+    const lacking = await whatLacks(cluster, { store, observer }, fromWallMs).catch(
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
     )
     const tookMs = machineMs() - fromMs
     if (lacking === null) return { fromMs, tookMs, last: 'settled' }
@@ -45,7 +49,7 @@ export async function untilSettled(
 
 async function whatLacks(
   cluster: Cluster,
-  store: Store,
+  { store, observer }: MapSources,
   fromWallMs: number,
 ): Promise<string | null> {
   const { partitions } = SETTINGS
@@ -64,6 +68,10 @@ async function whatLacks(
     const different = [...stands].filter(([partition, token]) => seen.get(partition) !== token)
     if (different.length > 0) return `${url}: ${different.length} partitions differ from etcd`
   }
+  const different = [...stands].filter(
+    ([partition, token]) => ofObserver(observer, partition) !== token,
+  )
+  if (different.length > 0) return `${different.length} partitions of the observer differ`
   return null
 }
 
@@ -87,6 +95,11 @@ async function ofServe(groupUrl: string): Promise<Tokens> {
     partitions: (Parameters<typeof tokenText>[0] & { partition: number })[]
   }
   return new Map(page.partitions.map((view) => [view.partition, tokenText(view)] as const))
+}
+
+function ofObserver(observer: Observer, partition: number): string {
+  const { phase, incarnation, generation, owner } = observer.partition(partition)
+  return tokenText({ phase, incarnation, generation, owner })
 }
 
 function tokenText(of: {

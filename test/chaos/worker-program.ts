@@ -66,7 +66,11 @@ const started = await start().catch((error: unknown) => {
   const isFault = START_FAULTS.some((code) => isTenureError(error, code))
   process.exit(isFault ? EXIT_UNREACHABLE : 1)
 })
-await started.worker.done.finally(() => Promise.all([started.streams.close(), pool.end()]))
+try {
+  await started.worker.done
+} finally {
+  await Promise.all([started.streams.close(), pool.end()])
+}
 
 async function start() {
   const nats = { servers: input.nats }
