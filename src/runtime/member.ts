@@ -110,6 +110,9 @@ export class Member implements MirrorListener {
       isAsked: (partition, id) => this.seats.get(partition)?.asked === id,
       learned: (partition) => {
         this.elections.partitionChanged(partition, options.clock.monotonicMs())
+        // The reply to a commit that is over means nothing to the seat, but the map has learned from it
+        // and the watch will not tell it again: a grant to me, or a revoke, would never be heard of.
+        this.see(partition)
         if (this.elections.isStale) this.campaigns.schedule(0)
       },
     })
