@@ -62,7 +62,7 @@ function checkGivenUp(model: Model, before: number, commit: number, sender: Send
       throw new Broken('S5', `handed over with an open gate (${stored.record.generation})`)
     }
     const work = row[model.process(process).works + partition] as number
-    if (work !== 0 && isGrantOf(model, before, work)) {
+    if (work > 0 && isGrantOf(model, before, work)) {
       throw new Broken('S5', `handed over while work runs (${stored.record.generation})`)
     }
   }

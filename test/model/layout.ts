@@ -21,7 +21,10 @@ export type ProcessFields = {
   readonly stalled: number
   readonly requests: number
   readonly replies: number
-  /** By partition: the seat, the grant under which work runs, the record that its map shows. */
+  /**
+   * By partition: the seat; the grant under which work runs, negative once that was lost; the record that
+   * its map shows.
+   */
   readonly seats: number
   readonly works: number
   readonly maps: number

@@ -8,8 +8,11 @@ import type { SessionEnd } from '../../src/core/session.ts'
 import type { Backup } from './backups.ts'
 import { Cast, sessionNumber } from './cast.ts'
 import { type Layout, layoutOf, type ProcessFields } from './layout.ts'
+import type { Sent } from './machine-moves.ts'
 import { Occurrences } from './occurrences.ts'
 import { PlannerCommits } from './planner-commits.ts'
+import { PlannerSteps } from './planner-steps.ts'
+import { Views } from './planner-view.ts'
 import { SeatSteps } from './seat-steps.ts'
 import { Seats } from './seat-words.ts'
 import { SessionSteps, TICKS_OF_TTL } from './session-steps.ts'
@@ -33,6 +36,10 @@ export class Model {
   readonly sessions = new SessionSteps()
   readonly store: Store
   readonly planner: PlannerCommits
+  readonly views: Views
+  readonly machine: PlannerSteps
+  /** What rebalancers have on their way. */
+  readonly sent = new Table<Sent>()
   readonly backups = new Table<Backup>()
   /** The state that moves lead away from. */
   from: Int32Array
@@ -50,14 +57,19 @@ export class Model {
     this.cast = new Cast(settings.processes)
     this.words = new Words()
     this.seats = new Seats(this.words)
-    this.store = new Store(this.layout, this.words, this.cast)
+    this.views = new Views(settings, this.layout, this.cast, this.words)
+    this.store = new Store(this.layout, this.words, this.cast, (orders) =>
+      this.views.listOrders(orders),
+    )
     this.planner = new PlannerCommits(this.words, this.cast)
+    this.machine = new PlannerSteps(this.views, this.words)
     this.from = new Int32Array(this.layout.width)
     this.row = new Int32Array(this.layout.width)
     const { words, seats, cast, layout } = this
     const { fenced, policy } = settings
     this.steps = new SeatSteps({ words, seats, cast, fenced, policy })
-    this.occurrences = new Occurrences({ words, seats, layout, settings, backups: this.backups })
+    const { backups, views, sent } = this
+    this.occurrences = new Occurrences({ words, seats, layout, settings, backups, views, sent })
   }
 
   /** The first state: everybody's first session is live, nothing was ever granted. */
@@ -121,6 +133,12 @@ export class Model {
     return this.occurrences.hasOperation(operation)
   }
 
+  /** Whether the state in the making does. */
+  mentionsNow(operation: string): boolean {
+    this.occurrences.at(this.row, 0, 0)
+    return this.occurrences.hasOperation(operation)
+  }
+
   /** The session in which the process believes now; 0: none, or its deadline has passed. */
   believes(row: Int32Array, process: number): number {
     const session = row[this.process(process).session] as number
@@ -153,6 +171,8 @@ export class Model {
     this.occurrences.at(row, process, partition)
     const outcome = this.steps.step(row[at] as number, event, view, this.occurrences)
     row[at] = outcome.seat
+    const work = row[fields.works + partition] as number
+    if (outcome.loses && work > 0) row[fields.works + partition] = -work
     if (outcome.begins !== 0 || outcome.loses) row[fields.seals + partition] = 0
     this.dropUnasked(fields, partition, outcome.seat)
     for (const request of outcome.requests) {
@@ -174,6 +194,14 @@ export class Model {
     this.row[fields.stalled] = 0
     for (let partition = 0; partition < this.settings.partitions; partition += 1) {
       this.feed(process, partition, { type: 'session-ended' })
+    }
+  }
+
+  /** Time passes for rebalancers too. */
+  ageRebalancers(durationMs: number): void {
+    for (const { state } of this.layout.rebalancers) {
+      const id = this.row[state] as number
+      if (id !== 0) this.row[state] = this.machine.later(id, durationMs)
     }
   }
 

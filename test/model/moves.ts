@@ -1,4 +1,5 @@
 /** Everything that can happen next in a state. */
+import { machineMoves } from './machine-moves.ts'
 import { memberMoves } from './member-moves.ts'
 import type { Model } from './model.ts'
 import { operatorMoves } from './operator-moves.ts'
@@ -6,6 +7,7 @@ import { plannerMoves } from './planner-moves.ts'
 import { requestMoves } from './request-moves.ts'
 import { resourceMoves } from './resource-moves.ts'
 import { leaseMoves, sessionMoves } from './session-moves.ts'
+import { timeMoves } from './time-moves.ts'
 
 /** Hands each to the model's `emit`; throws {@link Broken} in the middle of one that breaks a promise. */
 export function allMoves(model: Model): void {
@@ -17,6 +19,8 @@ export function allMoves(model: Model): void {
     sessionMoves(model, process)
   }
   for (let name = 0; name < model.cast.names.length; name += 1) leaseMoves(model, name)
-  plannerMoves(model)
+  timeMoves(model)
+  if (model.settings.planner === 'any') plannerMoves(model)
+  else machineMoves(model)
   operatorMoves(model)
 }

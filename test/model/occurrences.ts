@@ -2,6 +2,8 @@
 import type { OperationId, PartitionId } from '../../src/core/ids.ts'
 import type { Backup } from './backups.ts'
 import type { Layout } from './layout.ts'
+import type { Sent } from './machine-moves.ts'
+import type { Views } from './planner-view.ts'
 import type { Occurrences as Asked } from './seat-steps.ts'
 import type { Seats } from './seat-words.ts'
 import type { Settings } from './settings.ts'
@@ -14,6 +16,8 @@ export class Occurrences implements Asked {
   private readonly layout: Layout
   private readonly partitions: number
   private readonly backups: Table<Backup>
+  private readonly views: Views
+  private readonly sent: Table<Sent>
   private row: Int32Array = new Int32Array(0)
   private process = 0
   private partition: PartitionId = 0
@@ -24,7 +28,11 @@ export class Occurrences implements Asked {
     readonly layout: Layout
     readonly settings: Settings
     readonly backups: Table<Backup>
+    readonly views: Views
+    readonly sent: Table<Sent>
   }) {
+    this.views = options.views
+    this.sent = options.sent
     this.words = options.words
     this.seats = options.seats
     this.layout = options.layout
@@ -42,6 +50,9 @@ export class Occurrences implements Asked {
   hasOperation(operation: string): boolean {
     const { row, layout } = this
     if (this.isStored(layout.records, operation) || this.isBackedUp(operation)) return true
+    for (const { view, requests } of layout.rebalancers) {
+      if (this.isOnItsWay(row[view] as number, row[requests] as number, operation)) return true
+    }
     for (const fields of layout.processes) {
       if (this.isStored(fields.maps, operation)) return true
       for (let partition = 0; partition < this.partitions; partition += 1) {
@@ -64,6 +75,19 @@ export class Occurrences implements Asked {
     return this.words.items(this.row[replies] as number).some((item) => {
       const { event, partition } = this.words.events.of(item)
       return partition === this.partition && event.type === 'confirmed' && event.id === id
+    })
+  }
+
+  /** What a rebalancer's map shows, and what it has sent. */
+  private isOnItsWay(view: number, requests: number, operation: string): boolean {
+    if (view !== 0 && this.views.of(view).records.some((record) => this.names(record, operation))) {
+      return true
+    }
+    return this.words.items(requests).some((item) => {
+      const sent = this.sent.of(item)
+      if (sent.type !== 'commit') return false
+      const { record, replaces } = this.words.commits.of(sent.commit)
+      return this.names(record, operation) || this.names(replaces, operation)
     })
   }
 

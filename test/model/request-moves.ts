@@ -136,13 +136,17 @@ function answer(
   model.done(isStopped)
 }
 
-/** A reply runs ahead of the watch: the map learns from it first, unless it knows better. */
+/**
+ * A reply runs ahead of the watch: the map learns from it first, unless it knows better, and shows the seat
+ * what it then knows, since the reply may be to a commit that is over, and the watch will not tell it again.
+ */
 function deliver(model: Model, process: number, reply: number): void {
   const { event, partition } = model.words.events.of(reply)
   const shown = shownBy(model, partition, event)
   const at = model.process(process).maps + partition
   if (shown !== 0 && isNews(model, model.row[at] as number, shown)) model.row[at] = shown
   model.feedEvent(process, partition, reply)
+  model.feedEvent(process, partition, model.words.shows(partition, model.row[at] as number))
 }
 
 function shownBy(model: Model, partition: PartitionId, event: OwnershipEvent): number {

@@ -44,7 +44,7 @@ function sealMoves(model: Model, process: number, partition: number): void {
 
 function effectMoves(model: Model, process: number, partition: number, resource: number): void {
   const fields = model.process(process)
-  const work = model.from[fields.works + partition] as number
+  const work = Math.abs(model.from[fields.works + partition] as number)
   if (work === 0) return
   const highest = sealedOf(model, model.from[sealedAt(model, partition, resource)] as number)
   const token = sealedOf(model, work) as Sealed

@@ -165,7 +165,9 @@ export class SeatSteps {
     if (raw.confirms !== null) seat = { ...seat, asked: question }
     const requests: number[] = []
     if (commit !== null) {
-      const from = seat.now.status === 'handing-over' ? words.grant(seat.now.grant) : 0
+      const { now } = seat
+      const isGivenUp = now.status === 'handing-over' && now.ending !== 'forced'
+      const from = isGivenUp ? words.grant(now.grant) : 0
       requests.push(words.request({ type: 'commit', commit: words.commit(commit), from }))
     }
     if (raw.confirms !== null) {

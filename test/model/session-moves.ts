@@ -84,7 +84,14 @@ function endMoves(model: Model, process: number, id: number): void {
     if (end !== null) model.endSession(process, end)
     model.done(true)
   }
-  if (!live || standsFor(model, model.from, process) === session) return
+  if (!live) return
+  if (standsFor(model, model.from, process) === session) {
+    if (model.from[model.layout.marks + model.cast.name(process)] === 0) return
+    model.begin(() => `${nameOf(model, process)}: sees its mark`)
+    model.endSession(process, 'evicted')
+    model.done(true)
+    return
+  }
   model.begin(() => `${nameOf(model, process)}: its proof finds the session gone`)
   model.endSession(process, model.sessions.step(id, disproof(model, id)).end ?? 'session-gone')
   model.done(true)

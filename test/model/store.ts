@@ -6,6 +6,7 @@
 import { commitBatch } from '../../src/core/commit-batch.ts'
 import type { GroupName } from '../../src/core/ids.ts'
 import { DEFAULT_KEY_PREFIX, groupKeys, keySubject } from '../../src/core/keys.ts'
+import { encodeRebalance, type RebalanceRecord } from '../../src/core/operator-records.ts'
 import type { Compare } from '../../src/core/transaction.ts'
 import type { Cast } from './cast.ts'
 import { GROUP, rebalancerSession, sessionOf } from './cast.ts'
@@ -26,9 +27,16 @@ export class Store {
   private readonly layout: Layout
   private readonly words: Words
   private readonly cast: Cast
+  private readonly ordersOf: (orders: number) => readonly RebalanceRecord[]
   private readonly compiled = new Map<number, Compiled>()
 
-  constructor(layout: Layout, words: Words, cast: Cast) {
+  constructor(
+    layout: Layout,
+    words: Words,
+    cast: Cast,
+    ordersOf: (orders: number) => readonly RebalanceRecord[],
+  ) {
+    this.ordersOf = ordersOf
     this.layout = layout
     this.words = words
     this.cast = cast
@@ -90,12 +98,22 @@ export class Store {
       case 'freeze':
         // No operator sets these here.
         return presence(compare, () => false)
-      case 'config':
       case 'rebalance':
+        return this.compareOrder(compare, subject.id)
+      case 'config':
       case 'other':
         throw unexpected(compare)
       default:
         return subject satisfies never
+    }
+  }
+
+  private compareOrder(compare: Compare, id: string): Holds {
+    if (compare.type !== 'value-equals') throw unexpected(compare)
+    const { value } = compare
+    return (row) => {
+      const order = this.ordersOf(row[this.layout.orders] as number).find((one) => one.id === id)
+      return order !== undefined && encodeRebalance(order) === value
     }
   }
 
