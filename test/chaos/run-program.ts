@@ -69,6 +69,8 @@ async function runOn(
   endings: (() => Promise<unknown>)[],
 ): Promise<number> {
   const { seed, minutes } = options
+  // The checkout may go on while this runs.
+  const commit = currentCommit()
   console.log(`chaos for ${minutes} min, seed ${seed}; logs in ${folder}`)
   const random = createSeededRandom(seed)
   const clock = watchMachineClock()
@@ -131,7 +133,7 @@ async function runOn(
   })
   const report = makeReport({
     ...{ options, judgement, faults: faults.lines(), fromMs, operators: operators.counts() },
-    ...{ commit: currentCommit(), versions: versions(), wallClockDriftMs: clock.driftMs() },
+    ...{ commit, versions: versions(), wallClockDriftMs: clock.driftMs() },
   })
   const text = `${JSON.stringify(report, null, 2)}\n`
   writeFileSync(join(folder, 'report.json'), text)
