@@ -11,7 +11,7 @@ import {
   type HistogramBucket,
   histogramOf,
 } from '../evidence/distribution.ts'
-import { describeGap, describeViolation, PROMISES } from '../evidence/findings.ts'
+import { describeGap, describeViolation, PROMISES, type Violation } from '../evidence/findings.ts'
 import { type HistoryLog, parseHistory } from '../evidence/history-log.ts'
 import { type Verdict, type Verification, verifyRun } from '../evidence/verify.ts'
 import { CliError, usageError } from './cli-error.ts'
@@ -27,6 +27,8 @@ const DEV_FILES = {
   inputs: '.tenure/dev/published.jsonl',
 } as const
 const BAR_WIDTH = 40
+/** More lines than that help nobody at a terminal; `--json` has them all. */
+const LINES_MAX = 100
 
 type VerifyFlags = OutputFlags & {
   readonly accepts?: string
@@ -113,13 +115,39 @@ function describe(verification: Verification, { colors }: Output): string {
   return [
     `${colors.bold(colour(verdict))}: ${verification.grants} grants, ${verification.accepted} accepted, ${verification.refused} refused`,
     ...PROMISES.map((promise) => `  ${promise.padEnd(3)}  ${colour(promises[promise])}`),
-    ...violations.map((violation) => colors.red(describeViolation(violation))),
-    ...gaps.map((gap) => colors.yellow(`gap: ${describeGap(gap)}`)),
+    ...atMost(foldedViolations(violations).map(colors.red), 'violations'),
+    ...atMost(
+      gaps.map((gap) => colors.yellow(`gap: ${describeGap(gap)}`)),
+      'gaps',
+    ),
     ...(ownerlessMs === null
       ? ['ownerless: not measured, etcd keeps no times of sessions']
       : describeDurations('ownerless', durationsOf(ownerlessMs))),
     ...describeDurations('overlap of effects under successive tokens', durationsOf(overlapMs)),
   ].join('\n')
+}
+
+/** The first of each kind, partition and generations, with how many are like it. */
+function foldedViolations(violations: readonly Violation[]): readonly string[] {
+  const alike = new Map<string, { readonly first: Violation; count: number }>()
+  for (const violation of violations) {
+    const { promise, kind, partition, generations, detail } = violation
+    const what = partition === null ? detail : generations.join(' ')
+    const id = `${promise} ${kind} ${partition} ${what}`
+    const known = alike.get(id)
+    if (known === undefined) alike.set(id, { first: violation, count: 1 })
+    else known.count += 1
+  }
+  return [...alike.values()].map(({ first, count }) => {
+    const more = count === 1 ? '' : ` (and ${count - 1} more of these generations)`
+    return `${describeViolation(first)}${more}`
+  })
+}
+
+function atMost(lines: readonly string[], what: string): readonly string[] {
+  if (lines.length <= LINES_MAX) return lines
+  const left = lines.length - LINES_MAX
+  return [...lines.slice(0, LINES_MAX), `and ${left} more ${what}: --json names all`]
 }
 
 function describeDurations(

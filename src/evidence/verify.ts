@@ -50,10 +50,12 @@ export function verifyRun({ accepts, history, inputs }: RunEvidence): Verificati
   const grants = grantsOf(history.events)
   const ofGrants = verifyGrants(history)
   const gapped = new Set(ofGrants.gaps.map(({ partition }) => partition))
+  const known = new Set(grants.map(({ partition }) => partition))
   const ofAccepts = verifyAccepts(
     accepts,
     new Set(grants.map(grantId)),
-    (partition) => gapped.has(partition) || gapped.has(null),
+    // A partition without any grant is rather missing from the history than granted by nobody.
+    (partition) => gapped.has(partition) || gapped.has(null) || !known.has(partition),
   )
   const ofHandOvers = verifyHandOvers(grants, effectsByToken(effects), history.timed)
   const violations = [

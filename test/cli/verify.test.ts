@@ -40,6 +40,18 @@ test('tenure verify, a violation, exits 1 and names promise, partition, generati
   assert.equal(reply.ownerlessMs.max, 100)
 })
 
+test('tenure verify, many violations alike, shows the first and how many there are', async () => {
+  const run = soundRun()
+  for (let atMs = 940; atMs < 945; atMs += 1) {
+    run.accepts.push(effect(token(3, 'c'), null, atMs, atMs + 1))
+  }
+  const { exitCode, stdout } = await tenure(['verify'], { files: filesOf(run) })
+  assert.equal(exitCode, 1)
+  const lines = stdout.split('\n').filter((line) => line.startsWith('S3 '))
+  assert.equal(lines.length, 1)
+  assert.match(lines[0] ?? '', /at 941 ms.* \(and 4 more of these generations\)$/)
+})
+
 test('tenure verify, a history with a gap, exits 1 and says that it is inconclusive', async () => {
   const run = soundRun()
   run.history.splice(4, 1)

@@ -237,6 +237,19 @@ test('nothing granted, or nothing accepted, proves nothing', () => {
   assert.equal(verify({ history: [], accepts: [], inputs: [] }).verdict, 'inconclusive')
 })
 
+test('a partition that the history does not have at all, verified, is a gap and no violation', () => {
+  const run = soundRun()
+  run.accepts.push(effect({ ...token(1, 'a'), partition: 7 }, null, 940, 950))
+  const found = verify(run)
+  assert.deepEqual([found.verdict, found.violations], ['inconclusive', []])
+  assert.deepEqual(
+    found.gaps.map(({ partition }) => partition),
+    [7],
+  )
+  const empty = verify({ ...soundRun(), history: [] })
+  assert.deepEqual([empty.verdict, empty.violations], ['inconclusive', []])
+})
+
 test('two resources of one log, verified, are judged each by itself', () => {
   const run = soundRun()
   const late = { ...sealed(token(1, 'a'), 905), resource: 'archive' }
