@@ -126,6 +126,73 @@ export const CONFIGURATIONS: readonly Configuration[] = [
     { restores: 1, raises: 1, work: 1, leaves: 1 },
     { ...FENCED, resources: 1 },
   ),
+
+  of(
+    'full',
+    'F1',
+    { lost: 1, expiries: 2, sessions: 1, revokes: 1, rewrites: 1, work: 1, depositions: 1 },
+    { rebalancers: 2 },
+  ),
+  of(
+    'full',
+    'F2',
+    { lost: 1, late: 1, expiries: 1, drops: 1, sessions: 1, revokes: 1, depositions: 1 },
+    { ...HOSTILE, rebalancers: 2 },
+  ),
+  of(
+    'full',
+    'F3',
+    { revokes: 1, forces: 1, overdue: 1, work: 1, lost: 1, drops: 1, sessions: 1, depositions: 1 },
+    { ...FENCED, rebalancers: 2, resources: 2 },
+  ),
+  of(
+    'full',
+    'F4',
+    { orders: 2, lost: 1, depositions: 1, expiries: 1, sessions: 1 },
+    { ...MACHINE, rebalancers: 2 },
+  ),
+  of(
+    'full',
+    'F5',
+    { orders: 1, depositions: 1, pauses: 1, sessions: 1, work: 1 },
+    { ...MACHINE, rebalancers: 2, timed: true, wedged: true, policy: 'evict' },
+  ),
+  of(
+    'full',
+    'F6',
+    { pauses: 1, stalls: 1, revokes: 1, lost: 1, sessions: 1, work: 1, depositions: 1 },
+    { rebalancers: 2, timed: true },
+  ),
+  of(
+    'full',
+    'F7',
+    { revokes: 1, lost: 1, expiries: 1, sessions: 1, work: 1 },
+    { rebalancers: 1, partitions: 2 },
+  ),
+  of(
+    'full',
+    'F8',
+    { orders: 1, work: 1, sessions: 1 },
+    { ...MACHINE, partitions: 2, timed: true, wedged: true, policy: 'evict' },
+  ),
+  of(
+    'full',
+    'F9',
+    { expiries: 1, sessions: 1, lost: 1, revokes: 1 },
+    { rebalancers: 1, processes: ['a', 'b', 'a'] },
+  ),
+  of(
+    'full',
+    'FA',
+    { restores: 1, raises: 2, lost: 1, work: 1, revokes: 1 },
+    { ...FENCED, rebalancers: 1, resources: 2 },
+  ),
+  of(
+    'full',
+    'FB',
+    { revokes: 1, expiries: 1, lost: 1, sessions: 1 },
+    { rebalancers: 1, processes: ['a', 'b', 'c'] },
+  ),
 ]
 
 function of(
