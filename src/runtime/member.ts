@@ -198,7 +198,11 @@ export class Member implements MirrorListener {
   acquireFailed(partition: PartitionId, grant: Grant): number {
     if (!this.holds(partition, grant)) return 0
     const retryMs = this.holdOff(partition)
-    this.step(partition, { type: 'acquire-failed', to: this.elections.nextCandidate(partition) })
+    // The next one may be better off. When it comes back from there, nobody is: then it goes vacant, for the
+    // elections know who holds off. Handed on each time, it would go round as fast as etcd can write.
+    const isFirst = this.acquireFailures.get(partition) === 1
+    const to = isFirst ? this.elections.nextCandidate(partition) : null
+    this.step(partition, { type: 'acquire-failed', to })
     return retryMs
   }
 
