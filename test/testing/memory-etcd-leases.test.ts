@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { SessionId } from '../../src/core/ids.ts'
 import { createEtcdWorld, outcome, transactPut } from './etcd-world.ts'
 
 /** Runs until the lease's key goes, and says how long after now that was. */
@@ -104,4 +105,68 @@ test('NOSPACE refuses puts and new leases, not deletes and renewals', async () =
   assert.equal(outcome(await clock.run(transactPut(store, '-leased'))), 'ok')
   const status = await clock.run(store.status({ timeoutMs: 100 }))
   assert.deepEqual(status.ok && status.value.alarms, ['NOSPACE'])
+})
+
+test('an election of a while lets nothing run out, then every lease has its TTL in full', async () => {
+  for (const requests of ['no-leader', 'stuck'] as const) {
+    const { clock, etcd, lease, put } = createEtcdWorld()
+    const session = await lease(2_000)
+    await clock.advance(1_500)
+    etcd.loseLeader({ forMs: 6_000, requests })
+    await clock.advance(4_000)
+    assert.equal(etcd.availability(), requests)
+    assert.equal(
+      outcome(await put('k=1')),
+      requests === 'stuck' ? 'unknown-outcome' : 'not-executed',
+    )
+    await clock.runUntil(() => etcd.availability() === 'up', { limitMs: 2_000 })
+    assert.equal(etcd.leaseLeftMs(session), 3_000)
+  }
+})
+
+test('the clock of etcd jumps: all leases are gone at once, renewed or not', async () => {
+  const { clock, etcd, lease, renew, truth } = createEtcdWorld()
+  const sessions = [await lease(6_000, 'a'), await lease(10_000, 'b')]
+  for (const session of sessions) await renew(session)
+  etcd.jumpClock(3_600_000)
+  await clock.advance(501)
+  assert.deepEqual([truth(), await renew(sessions[0] as SessionId)], [[], 0])
+})
+
+test('a slow disk delays every write, in order, expiries too; reads and renewals not', async () => {
+  const { clock, etcd, store, lease, read, renew, truth } = createEtcdWorld()
+  const session = await lease(2_000)
+  etcd.setDiskDelay({ minMs: 400, maxMs: 400 })
+  const beganAtMs = clock.monotonicMs()
+  const writes = ['k=1', 'k=2', 'k=3'].map((line) => transactPut(store, line))
+  await clock.advance(100)
+  assert.deepEqual(
+    [truth(), outcome(await read()), await renew(session)],
+    [['leased='], 'ok', 2_000],
+  )
+  const replies = await clock.run(Promise.all(writes))
+  assert.deepEqual(
+    [replies.map(outcome), truth()],
+    [
+      ['ok', 'ok', 'ok'],
+      ['k=3', 'leased='],
+    ],
+  )
+  assert.ok(clock.monotonicMs() - beganAtMs >= 400)
+  await clock.advance((etcd.leaseLeftMs(session) ?? 0) + 399)
+  assert.equal(truth().includes('leased='), true, 'noticed perhaps, yet not on the disk')
+  await clock.advance(502)
+  assert.equal(truth().includes('leased='), false)
+})
+
+test('a write that waits for the disk when the leader goes may be executed later, or be lost', async () => {
+  const { clock, etcd, store, truth } = createEtcdWorld()
+  etcd.setDiskDelay({ minMs: 200, maxMs: 200 })
+  for (let index = 0; index < 30; index += 1) void transactPut(store, `k${index}=1`)
+  await clock.advance(100)
+  etcd.loseLeader({ forMs: 2_000 })
+  await clock.advance(1_000)
+  assert.deepEqual(truth(), [])
+  await clock.advance(5_000)
+  assert.ok(truth().length > 3 && truth().length < 27, `${truth().length} of 30`)
 })

@@ -108,3 +108,73 @@ test("a message handed over is the sender's bytes at the time, not its buffer", 
   await clock.advance(10)
   assert.deepEqual(heard, ['first'])
 })
+
+const OUT = { requests: true, replies: false }
+const IN = { requests: false, replies: true }
+
+test('a cut for a moment delays what is sent over it, in its direction alone, in order', async () => {
+  for (const way of [IN, OUT]) {
+    const { clock, from, to, heard } = await start()
+    const back: string[] = []
+    from.subscribe('back', ({ data }) => back.push(new TextDecoder().decode(data)))
+    await clock.advance(10)
+    to.cutOff(way)
+    const sent = send(from, 3)
+    for (const message of sent) to.publish('back', new TextEncoder().encode(message))
+    await clock.advance(5_000)
+    assert.deepEqual([heard, back], way === IN ? [[], sent] : [sent, []])
+    to.heal()
+    await clock.advance(10)
+    assert.deepEqual([heard, back, to.status()], [sent, sent, 'connected'])
+  }
+})
+
+test('a cut for long ends the connection, with all that waited; it comes back once healed', async () => {
+  const { clock, from, to, heard } = await start()
+  const statuses: string[] = []
+  to.onStatus((status) => statuses.push(status))
+  to.cutOff(IN)
+  send(from, 3)
+  await clock.advance(30_000)
+  assert.deepEqual(statuses, ['disconnected'])
+  to.heal()
+  await clock.advance(1_000)
+  send(from, 1)
+  await clock.advance(10)
+  assert.deepEqual([heard, statuses], [['0'], ['disconnected', 'connected']])
+})
+
+test('a process that is paused while its connection breaks believes in it until it runs', async () => {
+  const { clock, nats } = await start()
+  const process = clock.createProcess()
+  const paused = nats.connect('paused', { clock: process })
+  process.pause()
+  nats.stop()
+  nats.start()
+  await clock.advance(5_000)
+  assert.equal(paused.status(), 'connected')
+  assert.equal(paused.publish('subject', new Uint8Array()), true)
+  process.resume()
+  await clock.advance(2_000)
+  assert.equal(paused.status(), 'connected')
+  const heard = listen(paused)
+  await clock.advance(10)
+  paused.publish('subject', new TextEncoder().encode('again'))
+  await clock.advance(10)
+  assert.deepEqual(heard, ['again'])
+})
+
+test('a connection that ends takes its subscriptions along, one just closed included', async () => {
+  const { clock, nats, from } = await start()
+  for (const end of ['close', 'abandon'] as const) {
+    const leaving = nats.connect('leaving')
+    const subscription = leaving.subscribe('question', ({ respond }) => respond(new Uint8Array()))
+    await clock.advance(10)
+    subscription.close()
+    await leaving[end]()
+    await clock.advance(10)
+    // With nobody subscribed the server says so at once, instead of letting the asker wait.
+    const asked = from.request('question', new Uint8Array(), { timeoutMs: 60_000 }, () => true)
+    assert.equal(await clock.run(asked, { limitMs: 100 }), false)
+  }
+})
