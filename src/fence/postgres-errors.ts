@@ -51,6 +51,20 @@ export function wasNeverSent(error: unknown): boolean {
   return error instanceof Error && error.message.includes('not queryable')
 }
 
+/** PgBouncer in `statement` mode; it uses the code of a broken connection for it. */
+const STATEMENT_POOLING = /statement pooling mode/i
+
+/** For the statement that begins a transaction. */
+export function beginError(error: unknown): unknown {
+  if (error instanceof Error && STATEMENT_POOLING.test(error.message)) {
+    return notReady(
+      'the pooler lends a connection for one statement only: set pool_mode = transaction, or session',
+      error,
+    )
+  }
+  return isUnreachable(error) ? unreachable(error) : error
+}
+
 export function isUnreachable(error: unknown): boolean {
   const code = errorCode(error)
   if (code !== null) return UNREACHABLE.test(code)

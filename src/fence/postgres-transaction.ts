@@ -11,6 +11,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { createTenureError } from '../core/tenure-error.ts'
 import {
+  beginError,
   isSerializationFailure,
   isUnreachable,
   outcomeUnknown,
@@ -77,7 +78,7 @@ async function runOnce<T>(
     try {
       await client.query(beginSql(settings))
     } catch (error) {
-      throw isUnreachable(error) ? unreachable(error) : error
+      throw beginError(error)
     }
     const value = await body(client)
     await commit(client)
