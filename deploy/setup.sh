@@ -98,6 +98,12 @@ missing_chaos_tools() {
   compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || echo libfaketime
 }
 
+# On macOS the compiler comes with the command line tools that Homebrew itself needs.
+has_compiler() {
+  command -v gcc >/dev/null || return 1
+  printf '#include <stdio.h>\n' | gcc -E -x c - >/dev/null 2>&1
+}
+
 install_servers() {
   local apt_names=() brew_names=()
   if ! is_present etcd TENURE_ETCD_BIN; then
@@ -117,6 +123,12 @@ install_servers() {
       apt_names+=(redis-server)
       brew_names+=(redis)
     fi
+    # Spin writes a verifier in C, which the model of liveness compiles.
+    if ! command -v spin >/dev/null; then
+      apt_names+=(spin)
+      brew_names+=(spin)
+    fi
+    if ! has_compiler; then apt_names+=(gcc libc6-dev); fi
   fi
   # shellcheck disable=SC2207
   if [[ ${TENURE_SETUP:-} == test ]]; then apt_names+=($(missing_chaos_tools)); fi
