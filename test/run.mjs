@@ -20,7 +20,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const CLUSTERS = /^test\/(e2e\/faults|deploy)\//
 const SIZE = /^test\/e2e\/scale\//
 const PROOF =
-  /^test\/e2e\/(work|restore)\/|^test\/deploy\/scheduled|^test\/fence\/(postgres|resources)-conformance/
+  /^test\/e2e\/(work|restore)\/|^test\/deploy\/(scheduled|outbox)|^test\/fence\/(postgres|resources)-conformance/
 const words = process.argv.slice(2)
 const isProof = words.includes('--proof')
 const wanted = words.filter((word) => word !== '--proof')
