@@ -3,7 +3,7 @@
  *
  *   kill       L1  its partitions work elsewhere within T + 1 s
  *   move       L2  nobody works on the partition for its drain and two commits at most
- *   leave      L5  what it owned moves, once each, and nothing else
+ *   leave      L5  what it owned moves, and no more than balance needs
  *   join       L5  no more moves than balance needs
  *   restart    L5  inside the grace, nothing changes its owner
  *   no-quorum  L7  nobody works after T, nobody is granted anything, and all recovers (L4)
@@ -83,10 +83,12 @@ async function move(world: World, from: MemberProcess, owned: readonly number[])
     world.base.box.report('L3', partition, `not moved to ${to.member}`)
     return
   }
-  const endedAtMs = world.work.lastEndMs(partition)
-  const works = () => world.work.lastAdmissionMs(partition) > endedAtMs
+  const movedAtMs = world.nowMs
+  const { session } = world.truth.liveOwner(partition) ?? { session: '' }
+  const works = () => world.work.highestWorked(partition)?.session === session
   if (await until(world, works, FIRST_WORK_MS)) return
-  world.base.box.report('L2', partition, `nobody worked for ${world.nowMs - endedAtMs} ms`)
+  const detail = `nobody worked for ${Math.round(world.nowMs - movedAtMs)} ms after the hand-over`
+  world.base.box.report('L2', partition, detail)
 }
 
 async function leave(world: World, victim: MemberProcess, owned: readonly number[]): Promise<void> {
@@ -101,10 +103,12 @@ async function leave(world: World, victim: MemberProcess, owned: readonly number
   }
   await settled(world)
   const after = ownersOf(world)
-  for (const [partition, owner] of after.entries()) {
-    if (owner === before[partition] || before[partition] === victim.member) continue
-    world.base.box.report('L5', partition, `moved to ${owner} although ${victim.name} left`)
-  }
+  const moved = after.flatMap((owner, partition) => (owner === before[partition] ? [] : [partition]))
+  const others = before.filter((owner) => owner !== victim.member)
+  const needed = owned.length + movesNeeded(others, world.members.length - 1, before.length)
+  if (moved.length <= needed) return
+  const detail = `${victim.name} left: ${moved.length} moves, ${needed} would have done`
+  world.base.box.report('L5', moved[0] ?? null, detail)
 }
 
 async function join(world: World): Promise<void> {
@@ -181,14 +185,18 @@ function ownedBy(world: World, member: string): readonly number[] {
   return ownersOf(world).flatMap((owner, partition) => (owner === member ? [partition] : []))
 }
 
-/** The fewest moves after which no two of so many members differ by more than one partition. */
-function movesNeeded(owners: readonly (string | null)[], members: number): number {
+/** The fewest moves away from who holds more than its share of so many partitions among so many members. */
+function movesNeeded(
+  owners: readonly (string | null)[],
+  members: number,
+  partitions = owners.length,
+): number {
   const counts = new Map<string, number>()
   for (const owner of owners) {
     if (owner !== null) counts.set(owner, (counts.get(owner) ?? 0) + 1)
   }
-  const low = Math.floor(owners.length / members)
-  const extra = owners.length - low * members
+  const low = Math.floor(partitions / members)
+  const extra = partitions - low * members
   const sorted = [...counts.values()].sort((a, b) => b - a)
   return sorted.reduce((sum, count, index) => {
     return sum + Math.max(0, count - (index < extra ? low + 1 : low))

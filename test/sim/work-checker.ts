@@ -44,7 +44,6 @@ export class WorkChecker {
   private readonly sessionAt = new Map<string, string>()
   private readonly highest = new Map<number, Token>()
   private readonly lastAdmittedMs = new Map<number, number>()
-  private readonly lastEndedMs = new Map<number, number>()
   private readonly inFlight = new Map<string, Set<Work>>()
 
   constructor(ledger: SessionLedger, box: BreachBox, rules: WorkRules, nowMs: () => number) {
@@ -117,7 +116,6 @@ export class WorkChecker {
     const known = this.inFlight.get(work.id)
     known?.delete(work)
     if (known?.size === 0) this.inFlight.delete(work.id)
-    this.lastEndedMs.set(work.token.partition, this.nowMs())
   }
 
   /** Work begun so far under exactly this token or a later one of the partition. */
@@ -132,10 +130,6 @@ export class WorkChecker {
 
   lastAdmissionMs(partition: number): number {
     return this.lastAdmittedMs.get(partition) ?? Number.NEGATIVE_INFINITY
-  }
-
-  lastEndMs(partition: number): number {
-    return this.lastEndedMs.get(partition) ?? Number.NEGATIVE_INFINITY
   }
 
   private mayWork(life: Life, token: Token, id: string, what: string): void {
