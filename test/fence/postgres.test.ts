@@ -185,6 +185,27 @@ test('other languages use the SQL functions: a refusal aborts their transaction'
   assert.deepEqual(await readRefusals(pool), { stale: 1, unsealed: 0 })
 })
 
+test('the SQL functions, called with nulls or nonsense, refuse or fail and raise nothing', async (t) => {
+  const { pool } = await makeWorld(t)
+  const session = "'00000000000000aa'"
+  await pool.query(`select tenure_seal('orders', 3, 1764440000, 7, ${session})`)
+  const nonsense = [
+    `null, 3, 1764440000, 7, ${session}`,
+    `'orders', null, 1764440000, 7, ${session}`,
+    `'orders', 3, null, 7, ${session}`,
+    `'orders', 3, 1764440000, null, ${session}`,
+    `'orders', 3, 1764440000, 7, null`,
+    `'orders', 3, 1764440000, 9, 'AA'`,
+    `'orders', 3, 1764440000, 9, ''`,
+  ]
+  for (const words of nonsense) {
+    await assert.rejects(pool.query(`select tenure_guard(${words})`), { code: /^TN00[12]$/ }, words)
+    await assert.rejects(pool.query(`select tenure_seal(${words})`), words)
+  }
+  const { rows } = await pool.query('select partition, generation, session from tenure_fence')
+  assert.deepEqual(rows, [{ partition: 3, generation: '7', session: '00000000000000aa' }])
+})
+
 test('an owner that stands still inside its transaction holds up a seal only for the idle time', async (t) => {
   const { pool, notes } = await makeWorld(t)
   const paused = createPostgresFence(pool, { idleTimeoutMs: 300 })
