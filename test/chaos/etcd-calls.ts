@@ -25,6 +25,17 @@ export async function findLeader(nodes: readonly Node[]): Promise<Node | null> {
   return null
 }
 
+/** Whether each member answers and all name the same leader. */
+export async function isWhole(nodes: readonly Node[]): Promise<boolean> {
+  const asked = nodes.map((node) => call(node, 'maintenance/status', {}).catch(() => null))
+  const leaders = new Set((await Promise.all(asked)).map(leaderOf))
+  return leaders.size === 1 && !leaders.has('0')
+}
+
+function leaderOf(status: unknown): string {
+  return (status as { readonly leader?: string } | null)?.leader ?? '0'
+}
+
 /** The member's raft term, which rises with each election. */
 export async function readTerm(node: Node): Promise<number> {
   const status = (await call(node, 'maintenance/status', {})) as { readonly raftTerm?: string }

@@ -68,6 +68,7 @@ export async function actOut(
       await context.operators.evict(target.place.name)
       return wait()
     case 'worker-cut-all':
+    case 'serve-cut-all':
     case 'nats-cut-all':
       return cutFrom(['etcd', 'nats', 'postgres', 'serve', 'worker'], 'both')
     case 'worker-cut-etcd':
@@ -78,6 +79,7 @@ export async function actOut(
     case 'etcd-cut-peers-in':
       return cutFrom(['etcd'], 'in')
     case 'worker-cut-etcd-out':
+    case 'serve-cut-etcd-out':
     case 'etcd-cut-peers-out':
       return cutFrom(['etcd'], 'out')
     case 'worker-cut-postgres':

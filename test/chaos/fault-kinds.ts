@@ -54,7 +54,9 @@ export const FAULT_KINDS = {
   'postgres-crash': { class: 'postgres', cards: 1, fromMs: 300, toMs: 2000 },
   'serve-kill': { class: 'serve', cards: 1, fromMs: 300, toMs: 3000 },
   'serve-pause': { class: 'serve', cards: 1, ...BEYOND_TTL },
+  'serve-cut-all': { class: 'serve', cards: 1, fromMs: 2000, toMs: 8000 },
   'serve-cut-etcd': { class: 'serve', cards: 1, fromMs: 2000, toMs: 8000 },
+  'serve-cut-etcd-out': { class: 'serve', cards: 1, fromMs: 2000, toMs: 8000 },
 } as const satisfies Readonly<Record<string, KindRules>>
 
 export type FaultKind = keyof typeof FAULT_KINDS

@@ -6,7 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { machineMs } from '../../src/dev/machine-time.ts'
 import type { SeededRandom } from '../../src/testing/seeded-random.ts'
-import { findLeader } from './etcd-calls.ts'
+import { findLeader, isWhole } from './etcd-calls.ts'
 import { actOut, type FaultContext, isTarget } from './fault-actions.ts'
 import { type DealtFault, dealFaults, type FaultClass, type FaultKind } from './fault-kinds.ts'
 import type { Node, UnexpectedEnd } from './nodes.ts'
@@ -38,6 +38,7 @@ const GAP_MS = { least: 900, range: 3600 }
 const WORKERS_AT_ONCE = 3
 const LOOK_EVERY_MS = 200
 const RESTART_AFTER_MS = 500
+const RECOVERY_TIMEOUT_MS = 20_000
 /** Evicted members end so, and those that cannot reach a server at the start. */
 const EXPECTED_CODES: readonly number[] = [70, EXIT_UNREACHABLE]
 
@@ -54,6 +55,14 @@ export function createFaults(
     nodes.some((node) => classOf(node) === kindClass(kind) && isTarget(context.cluster, kind, node))
   const deck = dealFaults(random, hasTarget)
 
+  /** A second member that is taken away before the first one is back would be a loss of quorum. */
+  const recovered = async (faultClass: FaultClass) => {
+    const members = nodes.filter(({ place }) => place.kind === 'etcd')
+    const endMs = machineMs() + RECOVERY_TIMEOUT_MS
+    while (faultClass === 'etcd' && machineMs() < endMs && !(await isWhole(members))) {
+      await delay(LOOK_EVERY_MS)
+    }
+  }
   const begin = (fault: DealtFault, targets: readonly Node[]) => {
     for (const node of targets) node.held = true
     const names = targets.map(({ place }) => place.name)
@@ -71,8 +80,10 @@ export function createFaults(
       )
       .then((failure) => {
         lines[index] = { ...line, toMs: machineMs(), failure }
-        for (const node of targets) node.held = false
         underWay.delete(one)
+        void recovered(fault.class).finally(() => {
+          for (const node of targets) node.held = false
+        })
       })
     underWay.add(one)
   }

@@ -6,6 +6,7 @@
  * Exit code as chaos.ts says. An interrupt ends the trouble, and everything is stopped in order.
  */
 import { execFileSync } from 'node:child_process'
+import { setMaxListeners } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -45,6 +46,8 @@ const EXIT = { passed: 0, failed: 1, 'machine-too-busy': 3 } as const
 const EXIT_INTERRUPTED = 130
 
 const interrupted = new AbortController()
+// Every fault under way waits for it.
+setMaxListeners(0, interrupted.signal)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => interrupted.abort())
 }
@@ -110,7 +113,7 @@ async function runOn(
   const endMs = fromMs + minutes * 60_000
   while (machineMs() < endMs && !interrupted.signal.aborted) {
     operators.resume()
-    await faults.trouble(troubleSignal(Math.min(CYCLE_MS, endMs - machineMs())))
+    await forMs(Math.min(CYCLE_MS, endMs - machineMs()), (signal) => faults.trouble(signal))
     await operators.pause()
     const one = await untilSettled(cluster, { store, observer }, interrupted.signal)
     settled.push(one)
@@ -143,16 +146,18 @@ async function runOn(
 }
 
 /** A timer of one's own: a timeout inside `AbortSignal.any` can be collected before it fires. */
-function troubleSignal(forMs: number): AbortSignal {
+async function forMs(ms: number, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const over = new AbortController()
-  const timer = setTimeout(() => over.abort(), Math.max(0, forMs))
-  const end = () => {
-    clearTimeout(timer)
-    over.abort()
-  }
+  const end = () => over.abort()
+  const timer = setTimeout(end, Math.max(0, ms))
   if (interrupted.signal.aborted) end()
-  interrupted.signal.addEventListener('abort', end, { once: true })
-  return over.signal
+  interrupted.signal.addEventListener('abort', end)
+  try {
+    await run(over.signal)
+  } finally {
+    clearTimeout(timer)
+    interrupted.signal.removeEventListener('abort', end)
+  }
 }
 
 /** Everything acknowledged has an effect; when it never has, the judgement says what is lost. */
