@@ -4,7 +4,7 @@ import type { Streams } from '../ports/streams.ts'
 import type { Partition } from '../runtime/worker-options.ts'
 import type { BackOff } from './attempts.ts'
 import type { DeadLetter } from './dead-letters.ts'
-import type { FencedResult } from './fenced-results.ts'
+import type { FencedResult, Seal } from './fenced-results.ts'
 
 export type WorkMessage = {
   readonly key: string
@@ -42,9 +42,6 @@ export type CheckpointedWork = Work & {
    */
   readonly checkpoint: WorkCheckpoint & { readonly position: number }
 }
-
-/** Raises every resource's fence to the token, before anything is read of any (S7). */
-export type Seal = (token: Token, partition: Partition) => FencedResult | Promise<FencedResult>
 
 export type ConsumerLimits = {
   /** Messages worked on at once in the whole worker. Default 64. */

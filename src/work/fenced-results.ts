@@ -7,14 +7,16 @@
  *   any other { ok: false }               failed: tried again as if it had thrown (a `Response` is one)
  */
 import { createTenureError, isTenureError, type TenureError } from '../core/tenure-error.ts'
-import type { Position } from '../core/token.ts'
+import type { Position, Token } from '../core/token.ts'
 import type { Partition } from '../runtime/worker-options.ts'
-import type { Seal } from './consumer-options.ts'
 
 /** Nothing, or an outcome as of `Fence.seal`, `Fence.guard` and `fencedTransaction`. */
 export type FencedResult =
   // biome-ignore lint/suspicious/noConfusingVoidType: authors' functions that return nothing are typed so
   void | { readonly ok: boolean; readonly reason?: unknown; readonly highest?: unknown }
+
+/** Raises every resource's fence to the token, before anything is read of any (S7). */
+export type Seal = (token: Token, partition: Partition) => FencedResult | Promise<FencedResult>
 
 /** @throws TenureError `fence-refused` for a refusal, `conflict` for another outcome that is not ok */
 export function requireOk(result: FencedResult, p: Partition): void {
