@@ -15,7 +15,8 @@ import type { Model } from './model.ts'
 import type { PlannerOutcome } from './planner-steps.ts'
 import { land } from './request-moves.ts'
 import { dropLease } from './session-moves.ts'
-import { KEYS } from './store.ts'
+import { type Holds, KEYS } from './store.ts'
+import { pair } from './table.ts'
 import { named, operationName } from './words.ts'
 
 /** What a rebalancer has on its way. */
@@ -23,6 +24,8 @@ export type Sent =
   | { readonly type: 'commit'; readonly commit: number }
   | { readonly type: 'write'; readonly slot: string; readonly write: RecordWrite }
   | { readonly type: 'close'; readonly slot: string; readonly session: number }
+  /** Its sender counts on no reply any more; it may still land. */
+  | { readonly type: 'limbo'; readonly of: number }
 
 export function machineMoves(model: Model): void {
   for (const [rebalancer, fields] of model.layout.rebalancers.entries()) {
@@ -89,25 +92,39 @@ function requestMoves(
   }
   model.begin(() => `rebalancer ${rebalancer + 1}: ${describe(model, sent)}`)
   take()
-  const answer = execute(model, rebalancer, sent)
-  if (model.row[fields.state] !== 0) answer(fields)
+  if (sent.type === 'limbo') execute(model, rebalancer, sent.of)
+  else {
+    const answer = execute(model, rebalancer, item)
+    if (model.row[fields.state] !== 0) answer(fields)
+  }
   model.done(false)
+  if (sent.type === 'limbo') {
+    model.begin(() => `rebalancer ${rebalancer + 1}: ${describe(model, sent)} never`)
+    take()
+    model.done(false)
+    return
+  }
   if (!model.has('lost') || model.from[fields.state] === 0) return
   model.begin(() => `rebalancer ${rebalancer + 1}: ${describe(model, sent)}, no reply`)
   model.spend('lost')
   take()
-  execute(model, rebalancer, sent)
+  add(model, fields, { type: 'limbo', of: item })
   step(model, fields, unanswered(model, sent))
   model.done(false)
 }
 
 /** What the store does with it; returns what its reply brings to the sender. */
-function execute(model: Model, rebalancer: number, sent: Sent): (fields: RebalancerFields) => void {
+function execute(
+  model: Model,
+  rebalancer: number,
+  item: number,
+): (fields: RebalancerFields) => void {
+  const sent = model.sent.of(item)
   switch (sent.type) {
     case 'commit':
       return executeCommit(model, rebalancer, sent.commit)
     case 'write':
-      return executeWrite(model, rebalancer, sent.slot, sent.write)
+      return executeWrite(model, rebalancer, item, sent.write)
     case 'close': {
       const name = model.layout.leases
       for (let at = 0; at < model.cast.names.length; at += 1) {
@@ -115,6 +132,8 @@ function execute(model: Model, rebalancer: number, sent: Sent): (fields: Rebalan
       }
       return (fields) => step(model, fields, { type: 'wrote', slot: sent.slot, inView: false })
     }
+    case 'limbo':
+      throw new Error('what is late is executed as what it was')
     default:
       return sent satisfies never
   }
@@ -140,11 +159,18 @@ function executeCommit(model: Model, rebalancer: number, commit: number) {
   }
 }
 
-function executeWrite(model: Model, rebalancer: number, slot: string, write: RecordWrite) {
+/** What the production transaction of this write compares. */
+function writes(model: Model, rebalancer: number, item: number, write: RecordWrite): Holds {
+  return model.compiledWrites.of(pair(item, rebalancer), () => {
+    const { compare } = writeTransaction(KEYS, rebalancerSession(rebalancer), write)
+    return model.store.all(compare)
+  })
+}
+
+function executeWrite(model: Model, rebalancer: number, item: number, write: RecordWrite) {
   const { layout, row } = model
-  const { compare } = writeTransaction(KEYS, rebalancerSession(rebalancer), write)
   const isElected = row[layout.elected] === rebalancer + 1
-  const done = compare.every((one) => model.store.holds(row, one))
+  const done = writes(model, rebalancer, item, write)(row)
   if (done && !isElected) throw new Broken('S9', `a deposed rebalancer wrote ${write.type}`)
   if (done) apply(model, write)
   return (fields: RebalancerFields) => {
@@ -154,8 +180,13 @@ function executeWrite(model: Model, rebalancer: number, slot: string, write: Rec
       return
     }
     if (done) row[fields.view] = model.views.current(row)
-    step(model, fields, { type: 'wrote', slot, inView: done })
+    step(model, fields, { type: 'wrote', slot: slotOf(model, item), inView: done })
   }
+}
+
+function slotOf(model: Model, item: number): string {
+  const sent = model.sent.of(item)
+  return 'slot' in sent ? sent.slot : ''
 }
 
 function apply(model: Model, write: RecordWrite): void {
@@ -180,7 +211,7 @@ function apply(model: Model, write: RecordWrite): void {
   }
 }
 
-function unanswered(model: Model, sent: Sent): RebalancerEvent {
+function unanswered(model: Model, sent: Exclude<Sent, { type: 'limbo' }>): RebalancerEvent {
   if (sent.type !== 'commit') return { type: 'wrote', slot: sent.slot, inView: false }
   return { type: 'answered', partitions: [model.words.commits.of(sent.commit).commit.partition] }
 }
@@ -199,9 +230,13 @@ function perform(model: Model, fields: RebalancerFields, outcome: PlannerOutcome
       request.type === 'commit'
         ? { type: 'commit', commit: numbered(model, request.commit, request.content) }
         : request
-    const item = model.sent.id(JSON.stringify(sent), () => sent)
-    row[fields.requests] = model.words.with(row[fields.requests] as number, item)
+    add(model, fields, sent)
   }
+}
+
+function add(model: Model, fields: RebalancerFields, sent: Sent): void {
+  const item = model.sent.id(JSON.stringify(sent), () => sent)
+  model.row[fields.requests] = model.words.with(model.row[fields.requests] as number, item)
 }
 
 function numbered(model: Model, commit: Parameters<typeof named>[0], content: number): number {
@@ -262,6 +297,8 @@ function describe(model: Model, sent: Sent): string {
         : `its ${sent.write.type} reaches the store`
     case 'close':
       return `closes the lease of session ${sent.session}`
+    case 'limbo':
+      return `${describe(model, model.sent.of(sent.of))} late`
     default:
       return sent satisfies never
   }

@@ -17,8 +17,8 @@ import { SeatSteps } from './seat-steps.ts'
 import { Seats } from './seat-words.ts'
 import { SessionSteps, TICKS_OF_TTL } from './session-steps.ts'
 import type { BudgetKey, Settings } from './settings.ts'
-import { Store } from './store.ts'
-import { Table } from './table.ts'
+import { type Holds, Store } from './store.ts'
+import { Memory, Table } from './table.ts'
 import { Words } from './words.ts'
 
 /** `heals`: without faults, orders or luck, so what a partition that heals may count on. */
@@ -40,6 +40,7 @@ export class Model {
   readonly machine: PlannerSteps
   /** What rebalancers have on their way. */
   readonly sent = new Table<Sent>()
+  readonly compiledWrites = new Memory<Holds>()
   readonly backups = new Table<Backup>()
   /** The state that moves lead away from. */
   from: Int32Array

@@ -21,6 +21,6 @@ export function allMoves(model: Model): void {
   for (let name = 0; name < model.cast.names.length; name += 1) leaseMoves(model, name)
   timeMoves(model)
   if (model.settings.planner === 'any') plannerMoves(model)
-  else machineMoves(model)
+  if (model.settings.planner === 'machine') machineMoves(model)
   operatorMoves(model)
 }

@@ -84,7 +84,8 @@ export class Occurrences implements Asked {
       return true
     }
     return this.words.items(requests).some((item) => {
-      const sent = this.sent.of(item)
+      const entry = this.sent.of(item)
+      const sent = entry.type === 'limbo' ? this.sent.of(entry.of) : entry
       if (sent.type !== 'commit') return false
       const { record, replaces } = this.words.commits.of(sent.commit)
       return this.names(record, operation) || this.names(replaces, operation)

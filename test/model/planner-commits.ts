@@ -20,6 +20,8 @@ export type Wish = {
   readonly commit: Commit
 }
 
+/** One stands for all: no record names its rebalancer. */
+const SESSION = rebalancerSession(0)
 const STAMP = { operation: UNNAMED, atMs: 0 }
 
 export class PlannerCommits {
@@ -34,21 +36,18 @@ export class PlannerCommits {
   }
 
   /** What needs no grantee: revoking, turning the move, and forcing it vacant. */
-  wishes(rebalancer: number, record: number): readonly Wish[] {
-    return this.fixed.of(pair(record, rebalancer), () => [
-      ...this.revokes(rebalancer, record),
-      ...this.rewrites(rebalancer, record),
-    ])
+  wishes(record: number): readonly Wish[] {
+    return this.fixed.of(record, () => [...this.revokes(record), ...this.rewrites(record)])
   }
 
-  force(rebalancer: number, record: number, grantee: number, incarnation: number): Wish {
-    const key = pair(pair(record, rebalancer), grantee * 64 + incarnation)
+  force(record: number, grantee: number, incarnation: number): Wish {
+    const key = pair(record, grantee * 64 + incarnation)
     return this.forced.of(key, () => {
       const { stored, partition } = this.words.records.of(record)
       const owner = this.cast.owner(grantee)
-      const by = { type: 'rebalancer', session: rebalancerSession(rebalancer) } as const
+      const by = { type: 'rebalancer', session: SESSION } as const
       const commit = force(partition, stored, owner, incarnation, by, STAMP)
-      return this.wish(stored, commit, 'forces', `forces the move to ${owner.member}`)
+      return this.wish(stored, commit, 'forces', `forces p${partition} to ${owner.member}`)
     })
   }
 
@@ -59,32 +58,30 @@ export class PlannerCommits {
     )
   }
 
-  private revokes(rebalancer: number, id: number): readonly Wish[] {
+  private revokes(id: number): readonly Wish[] {
     const { stored, partition } = this.words.records.of(id)
     const { record, raw } = stored
     if (record.phase !== 'owned') return []
-    const session = rebalancerSession(rebalancer)
     return this.targets()
       .filter((to) => to !== record.owner.member)
       .map((to) => {
         const move: PendingMove = { id: 'm', to, reason: 'balance', by: 'r', rewrites: 0, atMs: 0 }
-        const commit = revoke(partition, { raw, record }, move, session, STAMP)
+        const commit = revoke(partition, { raw, record }, move, SESSION, STAMP)
         return this.wish(stored, commit, 'revokes', `revokes p${partition}, to ${to}`)
       })
   }
 
-  private rewrites(rebalancer: number, id: number): readonly Wish[] {
+  private rewrites(id: number): readonly Wish[] {
     const { stored, partition } = this.words.records.of(id)
     const { record, raw } = stored
     if (record.phase !== 'revoking') return []
-    const session = rebalancerSession(rebalancer)
     const turned = this.targets()
       .filter((to) => to !== record.move.to)
       .map((to) => {
-        const commit = retarget(partition, { raw, record }, to, session, STAMP)
+        const commit = retarget(partition, { raw, record }, to, SESSION, STAMP)
         return this.wish(stored, commit, 'rewrites', `turns p${partition} to ${to}`)
       })
-    const by = { type: 'rebalancer', session } as const
+    const by = { type: 'rebalancer', session: SESSION } as const
     const vacated = vacate(partition, stored, STAMP, [by])
     return [...turned, this.wish(stored, vacated, 'forces', `forces p${partition} vacant`)]
   }

@@ -64,7 +64,9 @@ export class Views {
   }
 
   id(view: View): number {
-    return this.views.id(JSON.stringify(view), () => view)
+    const { records, leases, marks, incarnation, elected, orders } = view
+    const key = `${records.join()}/${leases.join()}/${marks.join()}/${incarnation}/${elected}/${orders}`
+    return this.views.id(key, () => view)
   }
 
   of(id: number): View {

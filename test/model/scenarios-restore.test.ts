@@ -69,11 +69,11 @@ function fencedOff(resources: number): Walk {
   const walk = new Walk(
     settingsOf(
       { restores: 1, raises: 2, work: 1, revokes: 1, forces: 1, drops: 1 },
-      { ...FENCED, resources, rebalancers: 1 },
+      { ...FENCED, resources, planner: 'any' },
     ),
   )
-  walk.go('a: work begins (p0)', BACK_UP, 'rebalancer 1 is elected')
-  walk.go('rebalancer 1 revokes p0, to b', 'rebalancer 1 forces the move to b')
+  walk.go('a: work begins (p0)', BACK_UP, 'rebalancer: revokes p0, to b')
+  walk.go('rebalancer: forces p0 to b')
   walk.go('b: map shows owned 1.2 (p0)', 'b: seals resource 0: raise')
   return walk.go(RESTORE, 'a: writes to resource 0: stale')
 }
@@ -141,9 +141,7 @@ test('W3: a record that names me at a position that I remember and never held is
 })
 
 test('W4: the raise exceeds what a halted record and every resource have seen', () => {
-  const walk = new Walk(
-    settingsOf({ restores: 1, raises: 3, work: 1 }, { ...FENCED, rebalancers: 0 }),
-  )
+  const walk = new Walk(settingsOf({ restores: 1, raises: 3, work: 1 }, { ...FENCED }))
   walk.go(BACK_UP, 'operator: raises the incarnation to 2', 'a: sees incarnation 2')
   walk.go('a: drained, its map shows-the-dead (p0)', 'a: owned 2.2 (p0) done')
   walk.go('a: seals resource 0: raise', 'a: acquired (p0)', 'a: work begins (p0)', RESTORE)

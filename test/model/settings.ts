@@ -53,11 +53,12 @@ export type Settings = {
   readonly processes: readonly string[]
   readonly partitions: number
   /**
-   * Rebalancers. `any`: each may ask for any move at any time, also when deposed, which includes all that
-   * a planner could do. `machine`: the production planner, told what to do by operators' orders.
+   * `any`: rebalancers, however many, that may ask for any move at any time, also when deposed, which
+   * includes all that a planner could do. `machine`: the production planner, that many of it, told what to
+   * do by operators' orders.
    */
+  readonly planner: 'none' | 'any' | 'machine'
   readonly rebalancers: number
-  readonly planner: 'any' | 'machine'
   readonly fenced: boolean
   readonly policy: DrainPolicy
   /** The store drops a lease only when its member has stopped believing in it. */
@@ -66,6 +67,8 @@ export type Settings = {
   readonly timed: boolean
   /** Fenced resources that an owner seals before it reads. */
   readonly resources: number
+  /** How many of them the author's `acquire` seals before it reads: all, unless the author errs. */
+  readonly sealsBeforeRead: number
   /** Work never ends by itself: each drain overruns its deadline. */
   readonly wedged: boolean
   /** Most commits on one partition between a fault and its recovery; 0: not counted. */
@@ -76,11 +79,11 @@ export type Settings = {
 
 const NOTHING = Object.fromEntries(BUDGET_KEYS.map((key) => [key, 0])) as Budget
 
-const PLAIN: Omit<Settings, 'budget'> = {
+const PLAIN: Omit<Settings, 'budget' | 'sealsBeforeRead'> = {
   processes: ['a', 'b'],
   partitions: 1,
   rebalancers: 0,
-  planner: 'any',
+  planner: 'none',
   fenced: false,
   policy: 'wait',
   honest: true,
@@ -96,5 +99,6 @@ export function settingsOf(
   changed: Partial<Omit<Settings, 'budget'>> = {},
 ): Settings {
   const policy = changed.fenced === true ? 'fence' : PLAIN.policy
-  return { ...PLAIN, policy, ...changed, budget: { ...NOTHING, ...budget } }
+  const sealsBeforeRead = changed.resources ?? PLAIN.resources
+  return { ...PLAIN, policy, sealsBeforeRead, ...changed, budget: { ...NOTHING, ...budget } }
 }

@@ -15,7 +15,7 @@ import type { Words } from './words.ts'
 
 export const KEYS = groupKeys(DEFAULT_KEY_PREFIX, GROUP as GroupName)
 
-type Holds = (row: Int32Array) => boolean
+export type Holds = (row: Int32Array) => boolean
 
 /** What a commit compares: once for its whole batch, and for its own record. */
 type Compiled = { readonly shared: readonly Holds[]; readonly own: readonly Holds[] }
@@ -53,8 +53,10 @@ export class Store {
     return compiled.own.every((holds) => holds(row)) ? 'done' : 'refused'
   }
 
-  holds(row: Int32Array, compare: Compare): boolean {
-    return this.compare(compare)(row)
+  /** Whether all of these hold, asked of a row later. */
+  all(compares: readonly Compare[]): Holds {
+    const held = compares.map((compare) => this.compare(compare))
+    return (row) => held.every((holds) => holds(row))
   }
 
   private compile(id: number): Compiled {
