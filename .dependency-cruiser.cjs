@@ -78,7 +78,7 @@ module.exports = {
     {
       name: 'fence-postgres-client',
       severity: 'error',
-      from: { pathNot: '^src/(fence/postgres|dev/)' },
+      from: { pathNot: '^src/(fence/postgres|dev/|bench/raw-fences)' },
       to: { path: '^node_modules/(@types/)?pg/' },
     },
     {

@@ -35,6 +35,8 @@ export function pausesOf(notes: readonly GrantNote[]): readonly number[] {
   return pauses
 }
 
+export const BUCKET_MS = 250
+
 /** All that a process notes between two looks at it. */
 export type MemberNotes = {
   readonly sessionOpenedMs: number
@@ -42,6 +44,8 @@ export type MemberNotes = {
   readonly firstDrainingMs: number
   readonly lastServingMs: number
   readonly items: number
+  /** Items admitted in each `BUCKET_MS` of the machine's time, by the bucket's number. */
+  readonly buckets: ReadonlyMap<number, number>
   readonly lost: number
   readonly grants: readonly GrantNote[]
 }

@@ -12,7 +12,7 @@ import type { NatsOptions } from '../nats/nats-link.ts'
 import type { TelemetryEvent } from '../ports/telemetry.ts'
 import type { Partition, Worker } from '../runtime/worker-options.ts'
 import type { Held } from './bench-processes.ts'
-import { itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
+import { BUCKET_MS, itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
 
 export type JoinArgument = {
   readonly group: string
@@ -40,6 +40,7 @@ export class MemberProcess {
   private firstDrainingMs = 0
   private lastServingMs = 0
   private items = 0
+  private buckets = new Map<number, number>()
   private lost = 0
   private loading = true
   /** Partitions that wait for the load to go on. */
@@ -78,9 +79,13 @@ export class MemberProcess {
   /** Notes since the last reset; grants that go on are included. */
   notes(reset: boolean): MemberNotes {
     const { sessionOpenedMs, firstGrantMs, firstDrainingMs, lastServingMs, items, lost } = this
+    const { buckets } = this
     const grants = [...this.grants, ...this.current.values()].map((note) => ({ ...note }))
     if (reset) this.reset()
-    return { sessionOpenedMs, firstGrantMs, firstDrainingMs, lastServingMs, items, lost, grants }
+    return {
+      ...{ sessionOpenedMs, firstGrantMs, firstDrainingMs, lastServingMs, items, lost, grants },
+      buckets,
+    }
   }
 
   async leave(members: readonly string[] | null, force: boolean): Promise<void> {
@@ -104,6 +109,7 @@ export class MemberProcess {
     this.firstDrainingMs = 0
     this.lastServingMs = 0
     this.items = 0
+    this.buckets = new Map()
     this.lost = 0
   }
 
@@ -116,6 +122,8 @@ export class MemberProcess {
       if (isFirst) note.firstAdmittedMs = nowMs
       note.lastAdmittedMs = nowMs
       this.items += 1
+      const bucket = Math.floor(nowMs / BUCKET_MS)
+      this.buckets.set(bucket, (this.buckets.get(bucket) ?? 0) + 1)
       return delay(itemTime(p.id, itemMs, isFirst))
     }
     try {

@@ -2,12 +2,17 @@
  * The program of one process of the benchmark: answers the calls that its parent sends (`ProcessCalls`)
  * and ends when the parent does.
  */
+
+import type { NatsOptions } from '../nats/nats-link.ts'
 import { type BareHttp, startBareHttp } from './bare-http.ts'
 import type { FromProcess, ToProcess } from './bench-processes.ts'
 import { measureGate } from './gate-process.ts'
 import { loadHttp } from './http-load.ts'
+import { type MapArgument, MapFollowers, type MapSource, openMapSource } from './map-process.ts'
 import { type JoinArgument, MemberProcess } from './member-process.ts'
+import type { FenceArgument, RawFences } from './raw-fences.ts'
 import { type MovesArgument, RawMoves } from './raw-moves.ts'
+import { RawNats } from './raw-nats.ts'
 import { type RawPrepareArgument, RawProcess } from './raw-process.ts'
 import { type LookupArgument, RawLookup } from './raw-ring.ts'
 
@@ -24,6 +29,14 @@ const raw = new RawProcess()
 let moves: RawMoves | null = null
 let bare: BareHttp | null = null
 let lookup: RawLookup | null = null
+let source: MapSource | null = null
+const followers = new MapFollowers()
+let nats: RawNats | null = null
+let fences: RawFences | null = null
+const opened = <T>(one: T | null): T => {
+  if (one === null) throw new Error('open first')
+  return one
+}
 const begun = (): RawMoves => {
   if (moves === null) throw new Error('begin first')
   return moves
@@ -74,6 +87,55 @@ const calls = {
     if (lookup === null) throw new Error('open first')
     return lookup.measure(cached)
   },
+  mapOpen: async (argument: MapArgument) => {
+    source = await openMapSource(argument)
+  },
+  mapCommit: (argument: {
+    readonly commits: number
+    readonly changed: number
+    readonly gapMs: number
+  }) => opened(source).commit(argument.commits, argument.changed, argument.gapMs),
+  mapSnapshot: (_: null) => opened(source).snapshotBytes(),
+  mapClose: async (_: null) => {
+    await source?.close()
+    await nats?.close()
+    source = null
+    nats = null
+  },
+  mapFollow: (to: { readonly group: string; readonly nats: NatsOptions; readonly count: number }) =>
+    followers.follow(to.group, to.nats, to.count),
+  mapReached: async (_: null) => followers.reached(),
+  mapTaken: async (_: null) => followers.take(),
+  mapUnfollow: async (_: null) => {
+    followers.close()
+    await nats?.close()
+    nats = null
+  },
+  natsOpen: async (to: { readonly nats: NatsOptions }) => {
+    nats = new RawNats(to.nats)
+  },
+  natsSubscribe: async (to: {
+    readonly nats: NatsOptions
+    readonly subject: string
+    readonly count: number
+  }) => {
+    nats = new RawNats(to.nats)
+    await nats.subscribe(to.subject, to.count)
+  },
+  natsPublish: (what: {
+    readonly subject: string
+    readonly sizes: readonly number[]
+    readonly gapMs: number
+  }) => opened(nats).publish(what.subject, what.sizes, what.gapMs),
+  natsArrived: async (_: null) => opened(nats).arrived(),
+  fenceOpen: async (argument: FenceArgument) => {
+    // Loads the clients of all resources, which no other scenario needs and not every user has.
+    const { RawFences: Fences } = await import('./raw-fences.ts')
+    fences = new Fences()
+    await fences.open(argument)
+  },
+  fenceMeasure: (argument: Parameters<RawFences['measure']>[0]) => opened(fences).measure(argument),
+  fenceClose: async (_: null) => fences?.close(),
   lookupClose: async (_: null) => lookup?.close(),
 }
 export type ProcessCalls = typeof calls

@@ -21,7 +21,7 @@ export type RawEtcd = {
   openLease(session: SessionId, ttlS: number): Promise<() => Promise<void>>
   /** Deletes everything under the prefix; compacts when the servers are this run's own. */
   clear(prefix: string, compact: boolean): Promise<void>
-  version(): Promise<{ readonly version: string; readonly databaseBytes: number }>
+  version(): Promise<{ readonly version: string; readonly usedBytes: number }>
   close(): void
 }
 
@@ -71,8 +71,8 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
       await client().kv.compact({ revision: reply.header.revision, physical: true }, deadline())
     },
     async version() {
-      const { version, dbSize } = await client().maintenance.status(deadline())
-      return { version, databaseBytes: Number(dbSize) }
+      const { version, dbSize, dbSizeInUse } = await client().maintenance.status(deadline())
+      return { version, usedBytes: Number(dbSizeInUse ?? dbSize) }
     },
     close: () => connections.close(),
   }

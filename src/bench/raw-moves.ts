@@ -125,7 +125,7 @@ export class RawMoves {
     this.firstDrainingMs = 0
     this.lastServingMs = 0
     this.items = 0
-    const none = { sessionOpenedMs: 0, firstGrantMs: 0, lost: 0 }
+    const none = { sessionOpenedMs: 0, firstGrantMs: 0, lost: 0, buckets: new Map() }
     return { ...none, firstDrainingMs, lastServingMs, items, grants }
   }
 

@@ -43,12 +43,16 @@ async function openCase(
   itemMs: number,
   rounds: number,
 ): Promise<BenchCase> {
-  context.progress(`churn: ${partitions} partitions at ${MEMBERS} members`)
   const waves = (rounds + 1) * WAVES_PER_ROUND
+  const say = (what: string) => context.progress(`churn: ${partitions} partitions, ${what}`)
+  say('first grants of the limit')
   const limit = await openMovesLimit(context, { partitions, members: MEMBERS, itemMs, waves })
+  say('members join')
   const tenure = await openTenure(context, partitions, itemMs)
   // Once for nothing: the processes are cold.
+  say('limit, once for nothing')
   await measureLimit(limit.wave)
+  say('Tenure, once for nothing')
   await tenure.measure()
   return {
     name: `${partitions} × ${MEMBERS}`,

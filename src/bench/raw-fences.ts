@@ -1,0 +1,165 @@
+/**
+ * The same small transaction at each kind of resource, behind its fence and without one. All transactions
+ * of a measurement are of one partition, each at a row, key or entry of its own lane, so that only the
+ * fence can bring them in each other's way.
+ */
+import { noop } from 'cockatiel'
+import { Etcd3 } from 'etcd3'
+import Fastify from 'fastify'
+import { Redis } from 'ioredis'
+import { Pool } from 'pg'
+import { groupName, sessionId } from '../core/ids.ts'
+import type { Token } from '../core/token.ts'
+import { createEtcdFence } from '../fence/etcd.ts'
+import { createHttpFence, createMemoryHighWater, fencePlugin } from '../fence/http.ts'
+import { createPostgresFence, migrate } from '../fence/postgres.ts'
+import { createRedisFence, redisKey } from '../fence/redis.ts'
+
+export type ResourceName = 'PostgreSQL' | 'Redis' | 'etcd' | 'HTTP'
+
+export type FenceArgument = {
+  readonly resource: ResourceName
+  /** Where it is; HTTP starts its own. */
+  readonly url: string
+}
+
+/** One transaction in the lane. */
+type Transact = (lane: number) => Promise<unknown>
+type Resource = { readonly fenced: Transact; readonly unfenced: Transact; close(): Promise<void> }
+
+const GROUP = 'bench'
+const LANES = 16
+const TOKEN: Token = {
+  ...{ group: groupName(GROUP), partition: 7, incarnation: 1_700_000_000, generation: 3 },
+  session: sessionId('0123456789abcdef'),
+}
+
+export class RawFences {
+  private resource: Resource | null = null
+
+  async open({ resource, url }: FenceArgument): Promise<void> {
+    this.resource = await OPEN[resource](url)
+  }
+
+  /** Milliseconds of each transaction, so many lanes at work at once for so long. */
+  async measure(argument: {
+    readonly isFenced: boolean
+    readonly lanes: number
+    readonly forMs: number
+  }): Promise<readonly number[]> {
+    if (this.resource === null) throw new Error('open first')
+    const transact = argument.isFenced ? this.resource.fenced : this.resource.unfenced
+    const took: number[] = []
+    const untilMs = performance.now() + argument.forMs
+    const work = async (lane: number): Promise<void> => {
+      for (let nowMs = performance.now(); nowMs < untilMs; ) {
+        await transact(lane)
+        const endedMs = performance.now()
+        took.push(endedMs - nowMs)
+        nowMs = endedMs
+      }
+    }
+    await Promise.all(Array.from({ length: argument.lanes }, (_, lane) => work(lane)))
+    return took
+  }
+
+  async close(): Promise<void> {
+    await this.resource?.close()
+    this.resource = null
+  }
+}
+
+const OPEN: Readonly<Record<ResourceName, (url: string) => Promise<Resource>>> = {
+  PostgreSQL: openPostgres,
+  Redis: openRedis,
+  etcd: openEtcd,
+  HTTP: openHttp,
+}
+
+async function openPostgres(url: string): Promise<Resource> {
+  const pool = new Pool({ connectionString: url, max: LANES })
+  await migrate(pool)
+  await pool.query('create table if not exists bench (lane int primary key, n int not null)')
+  for (let lane = 0; lane < LANES; lane += 1) {
+    await pool.query('insert into bench values ($1, 0) on conflict do nothing', [lane])
+  }
+  const fence = createPostgresFence(pool, { group: GROUP })
+  await fence.seal(TOKEN)
+  const text = 'update bench set n = n + 1 where lane = $1'
+  return {
+    fenced: (lane) => fence.guard(TOKEN, (client) => client.query(text, [lane])),
+    unfenced: async (lane) => {
+      const client = await pool.connect()
+      try {
+        await client.query('begin')
+        await client.query(text, [lane])
+        await client.query('commit')
+      } finally {
+        client.release()
+      }
+    },
+    close: () => pool.end(),
+  }
+}
+
+async function openRedis(url: string): Promise<Resource> {
+  const client = new Redis(url, { autoResendUnfulfilledCommands: false })
+  const fence = createRedisFence(client, { group: GROUP })
+  await fence.seal(TOKEN)
+  const key = (lane: number) => redisKey(TOKEN, `bench-${lane}`)
+  return {
+    fenced: (lane) => fence.guard(TOKEN, { commands: [['hincrby', key(lane), 'n', 1]] }),
+    unfenced: (lane) => client.multi().hincrby(key(lane), 'n', 1).exec(),
+    close: async () => {
+      client.disconnect()
+    },
+  }
+}
+
+async function openEtcd(url: string): Promise<Resource> {
+  const faultHandling = { global: noop, host: () => noop }
+  const client = new Etcd3({ hosts: url, faultHandling })
+  const fence = createEtcdFence(client, { group: GROUP })
+  await fence.seal(TOKEN)
+  const put = (lane: number) => ({
+    request_put: { key: Buffer.from(`/bench-fence/${lane}`), value: Buffer.from('x'.repeat(100)) },
+  })
+  return {
+    fenced: (lane) => fence.guard(TOKEN, { success: [put(lane)] }),
+    unfenced: (lane) => client.kv.txn({ compare: [], success: [put(lane)], failure: [] }),
+    close: async () => client.close(),
+  }
+}
+
+async function openHttp(): Promise<Resource> {
+  const app = Fastify({ logger: false })
+  const counts = new Map<string, number>()
+  const add = (lane: string) => {
+    counts.set(lane, (counts.get(lane) ?? 0) + 1)
+    return { ok: true }
+  }
+  app.post<{ Params: { lane: string } }>('/plain/:lane', async (request) =>
+    add(request.params.lane),
+  )
+  // Routes that stood before the fence came have none.
+  await app.register(fencePlugin, { group: GROUP, store: createMemoryHighWater() })
+  app.post<{ Params: { lane: string } }>('/fenced/:lane', async (request) =>
+    request.fence.commit(() => add(request.params.lane)),
+  )
+  const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 })
+  const fence = createHttpFence({ baseUrl, group: GROUP })
+  await fence.seal(TOKEN)
+  return {
+    fenced: async (lane) => {
+      const init = { method: 'POST' }
+      const outcome = await fence.guard(TOKEN, { url: `${baseUrl}/fenced/${lane}`, init })
+      if (!outcome.ok) throw new Error('refused')
+      await outcome.value.arrayBuffer()
+    },
+    unfenced: async (lane) => {
+      const reply = await fetch(`${baseUrl}/plain/${lane}`, { method: 'POST' })
+      await reply.arrayBuffer()
+    },
+    close: () => app.close(),
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Fence: the same small transaction with and without its fence, at each kind of resource, one at a time
+ * and sixteen at once on one partition. PostgreSQL and Redis flush to disk before they answer.
+ */
+import { join } from 'node:path'
+import { startPostgresServer } from '../../dev/postgres-server.ts'
+import { startRedisServer } from '../../dev/redis-server.ts'
+import type { BenchProcess } from '../bench-processes.ts'
+import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { TENURE } from '../evaluate.ts'
+import type { ResourceName } from '../raw-fences.ts'
+
+const RESOURCES: readonly ResourceName[] = ['PostgreSQL', 'Redis', 'etcd', 'HTTP']
+const UNFENCED = 'without a fence'
+const METRIC = 'one transaction'
+
+export const fence: Scenario = {
+  name: 'fence',
+  title: 'a transaction behind its fence',
+  async *cases(context) {
+    const [one] = (await context.processes.take(1)) as [BenchProcess]
+    for (const resource of RESOURCES) {
+      context.progress(`fence: ${resource}`)
+      const server = await startResource(context, resource)
+      await one.call('fenceOpen', { resource, url: server.url })
+      try {
+        for (const lanes of [1, 16]) yield await openCase(context, one, resource, lanes)
+      } finally {
+        await one.call('fenceClose', null)
+        await server.stop()
+      }
+    }
+  },
+}
+
+async function openCase(
+  context: BenchContext,
+  one: BenchProcess,
+  resource: ResourceName,
+  lanes: number,
+): Promise<BenchCase> {
+  const forMs = context.quick ? 500 : 1500
+  const measure = async (isFenced: boolean): Promise<Figures> => {
+    const values = await one.call('fenceMeasure', { isFenced, lanes, forMs })
+    return [{ metric: METRIC, unit: 'ms', values }]
+  }
+  // Once for nothing: both are cold.
+  await measure(true)
+  await measure(false)
+  return {
+    name: `${resource}, ${lanes} at once`,
+    rounds: context.quick ? 5 : 15,
+    contenders: [
+      { name: TENURE, measure: () => measure(true) },
+      { name: UNFENCED, measure: () => measure(false) },
+    ],
+    comparisons: [
+      { metric: METRIC, statistic: 'p50', against: UNFENCED, target: { atMost: 1.15 } },
+      { metric: METRIC, statistic: 'p99', against: UNFENCED, target: null },
+    ],
+    rivalSettings: null,
+  }
+}
+
+async function startResource(
+  { folder, servers }: BenchContext,
+  resource: ResourceName,
+): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const directory = join(folder, resource)
+  switch (resource) {
+    case 'PostgreSQL':
+      // The demo's server does not flush.
+      return startPostgresServer({ directory, extraArgs: ['-c', 'fsync=on'] })
+    case 'Redis':
+      return startRedisServer({ directory })
+    case 'etcd':
+      return { url: servers.etcd.endpoints[0] ?? '', stop: async () => {} }
+    case 'HTTP':
+      return { url: '', stop: async () => {} }
+    default:
+      return resource satisfies never
+  }
+}
