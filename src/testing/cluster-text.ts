@@ -1,7 +1,8 @@
 /** The state of a test cluster for people: what stands in an error when a condition does not come true. */
 import type { PartitionRecord } from '../core/partition-record.ts'
-import type { ClusterProcess, TestProcess } from './cluster-process.ts'
+import type { ClusterProcess } from './cluster-process.ts'
 import type { TestCluster } from './test-cluster-types.ts'
+import type { TestProcess } from './test-process.ts'
 
 const EVENTS_SHOWN = 8
 

@@ -25,9 +25,9 @@ import {
   type EtcdData,
   scanKeys,
 } from './etcd-data.ts'
+import { EtcdDisk } from './etcd-disk.ts'
 import { EtcdLeases, type KeptLease } from './etcd-leases.ts'
 import { containsPut, runTransaction } from './etcd-transaction.ts'
-import { type DelayRange, drawDelayMs } from './faults.ts'
 import { compareKeys } from './key-order.ts'
 import { eventsFor, type ServerWatch } from './server-watch.ts'
 
@@ -60,10 +60,9 @@ export class EtcdCluster {
   /** Renewals of a dead lease are acknowledged as if it lived, as before etcd 3.4.38. */
   acknowledgesDeadLeases = false
   alarms: readonly string[] = []
-  /** How long each write takes to reach the disk, in order; null: no time. */
-  diskDelay: DelayRange | null = null
   data: EtcdData = createEtcdData()
   readonly leases: EtcdLeases
+  readonly disk: EtcdDisk
   restores = 0
   #availability: Availability = 'up'
   /** Rises whenever all connections break; requests sent before it rose never run. */
@@ -74,8 +73,6 @@ export class EtcdCluster {
   readonly #progressIntervalMs: number
   #progressTimer: Timer | null = null
   #stuck: (() => void)[] = []
-  /** When the last write on its way to the disk is there. */
-  #diskFreeAtMs = 0
 
   constructor(
     clock: Clock,
@@ -86,8 +83,13 @@ export class EtcdCluster {
     this.random = random
     this.version = options.version
     this.#progressIntervalMs = options.progressIntervalMs
+    this.disk = new EtcdDisk(clock, random, {
+      era: () => this.#connectionEra,
+      isUp: () => this.#availability === 'up',
+      leaderGone: (run) => this.#stuck.push(run),
+    })
     this.leases = new EtcdLeases(clock, random, (session) =>
-      this.#write(() => this.revoke(session)),
+      this.disk.write(() => this.revoke(session)),
     )
   }
 
@@ -134,7 +136,7 @@ export class EtcdCluster {
     }
     switch (this.#availability) {
       case 'up':
-        if (way === 'disk') this.#write(run)
+        if (way === 'disk') this.disk.write(run)
         else run()
         return
       case 'stuck':
@@ -265,27 +267,6 @@ export class EtcdCluster {
   onChange(listener: (change: EtcdChange) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
-  }
-
-  /**
-   * Through the disk, behind the writes before it. One that has not reached it when the leader goes may
-   * still be executed by the next, or be lost.
-   */
-  #write(run: () => void): void {
-    const nowMs = this.clock.monotonicMs()
-    if (this.diskDelay === null && this.#diskFreeAtMs <= nowMs) {
-      run()
-      return
-    }
-    const doneAtMs =
-      nowMs + (this.diskDelay === null ? 0 : drawDelayMs(this.random, this.diskDelay))
-    this.#diskFreeAtMs = Math.max(this.#diskFreeAtMs, doneAtMs)
-    const era = this.#connectionEra
-    this.clock.schedule(this.#diskFreeAtMs - nowMs, () => {
-      if (era !== this.#connectionEra) return
-      if (this.#availability === 'up') run()
-      else this.#stuck.push(run)
-    })
   }
 
   #announce(change: EtcdChange | null): void {

@@ -16,13 +16,7 @@
  * await clock.advance(10_000)
  * process.resume()
  */
-export type {
-  CutWay,
-  Neighbour,
-  ProcessState,
-  TestProcess,
-  TimedEvent,
-} from './cluster-process.ts'
+
 export type { ServeParts, TestWorkerOptions } from './cluster-roles.ts'
 export type { RecordChange } from './cluster-truth.ts'
 export type { Availability, EtcdSnapshot } from './etcd-cluster.ts'
@@ -76,4 +70,11 @@ export type {
   UntilOptions,
   WorkerProgram,
 } from './test-cluster-types.ts'
+export type {
+  CutWay,
+  Neighbour,
+  ProcessState,
+  TestProcess,
+  TimedEvent,
+} from './test-process.ts'
 export { createVirtualClock, type VirtualClock } from './virtual-clock.ts'

@@ -15,13 +15,14 @@
 import type { Broadcast, BroadcastStatus, Message, Subscription } from '../ports/broadcast.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import { type BroadcastFaults, drawDelayMs, noBroadcastFaults } from './faults.ts'
+import { MessageLine } from './message-line.ts'
 import type {
   NatsServer,
   ServerConnection,
   ServerSubscription,
   WireMessage,
 } from './nats-server.ts'
-import { type Cut, WHOLE } from './store-link.ts'
+import type { Cut } from './store-link.ts'
 
 /** Two pings of the real client, unanswered. */
 const PING_LIMIT_MS = 10_000
@@ -59,14 +60,9 @@ export class ConnectedBroadcast implements MemoryBroadcast {
   #heldOff = false
   /** Whether the server knows of the connection; the status follows a little later. */
   #isLinked: boolean
-  /** Rises whenever the connection ends; what was sent over an earlier one is lost. */
-  #era = 0
-  #cut: Cut = WHOLE
+  readonly #out: MessageLine
+  readonly #in: MessageLine
   #cutTimer: Timer | null = null
-  #heldUpstream: (() => void)[] = []
-  #heldDownstream: (() => void)[] = []
-  #lastPublishMs = 0
-  #lastDeliveryMs = 0
   #pendingBytes = 0
 
   constructor(name: string, server: NatsServer, clock: Clock) {
@@ -74,6 +70,8 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     this.#server = server
     this.#clock = clock
     this.#connection = { lost: () => this.#lose(), welcome: () => this.#comeBackLater() }
+    this.#out = new MessageLine(server.clock)
+    this.#in = new MessageLine(clock)
     this.#isLinked = server.up
     this.#status = server.up ? 'connected' : 'disconnected'
     server.addConnection(this.#connection)
@@ -160,19 +158,17 @@ export class ConnectedBroadcast implements MemoryBroadcast {
     this.#clock.schedule(0, () => this.#comeBack())
   }
 
-  cutOff(cut: Cut): void {
-    this.#cut = cut
+  cutOff({ requests, replies }: Cut): void {
+    this.#out.cut(requests)
+    this.#in.cut(replies)
     this.#cutTimer?.cancel()
     this.#cutTimer = this.#server.clock.schedule(PING_LIMIT_MS, () => this.#lose())
-    if (!cut.requests) this.#releaseUpstream()
-    if (!cut.replies) this.#releaseDownstream()
   }
 
   heal(): void {
-    this.#cut = WHOLE
+    this.#out.cut(false)
+    this.#in.cut(false)
     this.#cutTimer?.cancel()
-    this.#releaseUpstream()
-    this.#releaseDownstream()
     if (!this.#isLinked) this.#comeBackLater()
   }
 
@@ -231,55 +227,19 @@ export class ConnectedBroadcast implements MemoryBroadcast {
 
   /** Something on its way to the server, behind everything that this client sent before. */
   #upstream(arrive: () => void): void {
-    const { clock, random } = this.#server
-    const era = this.#era
-    const arrivalMs = clock.monotonicMs() + drawDelayMs(random, this.faults.publishDelay)
-    this.#lastPublishMs = Math.max(this.#lastPublishMs, arrivalMs)
-    clock.schedule(this.#lastPublishMs - clock.monotonicMs(), () => {
-      if (era !== this.#era) return
-      if (this.#cut.requests || this.#heldUpstream.length > 0) this.#heldUpstream.push(arrive)
-      else arrive()
-    })
+    this.#out.send(drawDelayMs(this.#server.random, this.faults.publishDelay), arrive)
   }
 
   /** Something on its way from the server. Too much of it unread, and the server hangs up. */
   #downstream(bytes: number, arrive: () => void): void {
-    const era = this.#era
     this.#pendingBytes += bytes
     if (this.#pendingBytes > this.#server.maxPendingBytes) {
       this.#lose()
       return
     }
-    const read = () => {
-      if (era !== this.#era) return
+    this.#in.send(drawDelayMs(this.#server.random, this.faults.deliverDelay), () => {
       this.#pendingBytes -= bytes
       arrive()
-    }
-    const nowMs = this.#clock.monotonicMs()
-    const arrivalMs = nowMs + drawDelayMs(this.#server.random, this.faults.deliverDelay)
-    this.#lastDeliveryMs = Math.max(this.#lastDeliveryMs, arrivalMs)
-    this.#clock.schedule(this.#lastDeliveryMs - nowMs, () => {
-      const isHeld = this.#cut.replies || this.#heldDownstream.length > 0
-      if (isHeld && era === this.#era) this.#heldDownstream.push(read)
-      else read()
-    })
-  }
-
-  #releaseUpstream(): void {
-    if (this.#heldUpstream.length === 0) return
-    this.#server.clock.schedule(0, () => {
-      const held = this.#heldUpstream
-      this.#heldUpstream = []
-      for (const arrive of held) arrive()
-    })
-  }
-
-  #releaseDownstream(): void {
-    if (this.#heldDownstream.length === 0) return
-    this.#clock.schedule(0, () => {
-      const held = this.#heldDownstream
-      this.#heldDownstream = []
-      for (const read of held) read()
     })
   }
 
@@ -287,9 +247,8 @@ export class ConnectedBroadcast implements MemoryBroadcast {
   #lose(): void {
     if (!this.#isLinked) return
     this.#endConnection()
-    const era = this.#era
     this.#clock.schedule(0, () => {
-      if (era !== this.#era || this.#status !== 'connected') return
+      if (this.#isLinked || this.#status !== 'connected') return
       this.#setStatus('disconnected')
       this.#comeBackLater()
     })
@@ -297,10 +256,9 @@ export class ConnectedBroadcast implements MemoryBroadcast {
 
   #endConnection(): void {
     this.#isLinked = false
-    this.#era += 1
     this.#pendingBytes = 0
-    this.#heldUpstream = []
-    this.#heldDownstream = []
+    this.#out.drop()
+    this.#in.drop()
     for (const subscription of [...this.#atServer]) this.#leaveServer(subscription)
   }
 
@@ -311,7 +269,7 @@ export class ConnectedBroadcast implements MemoryBroadcast {
 
   /** Does nothing while it cannot: whatever stands in the way calls again when it is gone. */
   #comeBack(): void {
-    const isCut = this.#cut.requests || this.#cut.replies
+    const isCut = this.#out.isCut || this.#in.isCut
     if (this.#status !== 'disconnected' || this.#heldOff || isCut || !this.#server.up) return
     this.#isLinked = true
     for (const subscription of this.#subscriptions) this.#joinServer(subscription)

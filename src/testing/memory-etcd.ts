@@ -100,7 +100,7 @@ export function createMemoryEtcd(options: MemoryEtcdOptions): MemoryEtcd {
     changeLeader: () => cluster.changeLeader(),
     loseLeader: ({ forMs, requests = 'no-leader' }) => cluster.loseLeader(forMs, requests),
     setDiskDelay: (delay) => {
-      cluster.diskDelay = delay
+      cluster.disk.delay = delay
     },
     restart: () => {
       cluster.breakConnections('connection reset: the server restarted')

@@ -15,7 +15,7 @@ export const KEEPALIVE_LIMIT_MS = 8_000
 
 export type Cut = { readonly requests: boolean; readonly replies: boolean }
 
-export const WHOLE: Cut = { requests: false, replies: false }
+const WHOLE: Cut = { requests: false, replies: false }
 
 export class StoreLink {
   readonly clock: Clock

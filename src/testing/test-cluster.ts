@@ -11,7 +11,7 @@ import { type GroupName, groupName, type PartitionId, type SessionId } from '../
 import { DEFAULT_KEY_PREFIX, type GroupKeys, groupKeys } from '../core/keys.ts'
 import type { PartitionRecord } from '../core/partition-record.ts'
 import type { TelemetryEvent } from '../ports/telemetry.ts'
-import { ClusterProcess, type ProcessWorld, type TestProcess } from './cluster-process.ts'
+import { ClusterProcess, type ProcessWorld } from './cluster-process.ts'
 import { type ClusterGroup, runObserver, runServe, runWorker } from './cluster-roles.ts'
 import { describeCluster } from './cluster-text.ts'
 import { ClusterTruth, type RecordChange } from './cluster-truth.ts'
@@ -28,6 +28,7 @@ import type {
   UntilOptions,
   WorkerProgram,
 } from './test-cluster-types.ts'
+import type { TestProcess } from './test-process.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
 const UNTIL_LIMIT_MS = 60_000

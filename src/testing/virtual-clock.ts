@@ -178,9 +178,18 @@ class QueueClock implements VirtualClock {
         return false
       }
       this.#fire(next)
-      if (!settleNow()) return null
+      if (!this.#settleStep()) return null
     }
     return null
+  }
+
+  #settleStep(): boolean {
+    try {
+      return settleNow()
+    } catch (error: unknown) {
+      if (!this.blame(error)) throw error
+      return false
+    }
   }
 
   #fire(timer: QueuedTimer): void {
