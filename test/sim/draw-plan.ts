@@ -92,7 +92,8 @@ function drawWeights(random: SeededRandom, shape: WorldShape): ReadonlyMap<Fault
     const chance = honest ? 0.45 : hostile
     const isIn = random.fraction() < chance
     const rate = weight * (0.25 + random.fraction() * 2)
-    if (isIn) weights.set(kind, kind === 'restore' ? rate / 4 : rate)
+    const isRare = kind === 'restore' || kind === 'wipe'
+    if (isIn) weights.set(kind, isRare ? rate / 4 : rate)
   }
   if (weights.size === 0) weights.set('kill', 1)
   return weights

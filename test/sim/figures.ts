@@ -30,6 +30,7 @@ export type Totals = {
   refusedEffects: number
   mapComparisons: number
   livenessLooks: number
+  recoveryWritesMax: number
   faults: Partial<Record<FaultKind, number>>
   coverage: Partial<Record<FaultKind, Partial<Record<PartitionPhase, number>>>>
 }
@@ -43,7 +44,7 @@ export function noTotals(): Totals {
   return {
     ...{ seeds: 0, repeated: 0, simulatedMs: 0, countedMs: 0, events: 0, cpuMs: 0 },
     ...{ ownershipChanges: 0, grants: 0, admissions: 0, acceptedEffects: 0, refusedEffects: 0 },
-    ...{ mapComparisons: 0, livenessLooks: 0, faults: {}, coverage: {} },
+    ...{ mapComparisons: 0, livenessLooks: 0, recoveryWritesMax: 0, faults: {}, coverage: {} },
   }
 }
 

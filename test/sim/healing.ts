@@ -3,7 +3,7 @@
  * what etcd holds, within 2T + 5 s; nothing is written more often on the way than a recovery needs.
  *
  * Healing ends every fault, starts what is not up, lifts operators' marks and raises the incarnation if
- * etcd was restored. The time runs from the moment at which the last of these is done.
+ * etcd was restored or a partition is halted. The time runs from the moment at which the last of these is done.
  */
 import type { FaultSchedule } from './fault-schedule.ts'
 import { liftMarks } from './operator-faults.ts'
@@ -44,7 +44,7 @@ async function undoMarks(world: World): Promise<boolean> {
   const isDone = () => {
     if (world.nowMs < lookAtMs) return false
     lookAtMs = world.nowMs + 500
-    return liftMarks(world) && !world.isRewound
+    return liftMarks(world) && !world.needsRaise
   }
   return until(world, isDone, OPERATOR_LIMIT_MS)
 }
@@ -81,6 +81,7 @@ function firstUnwell(world: World, sinceMs: number): number | null {
 
 function boundWrites(world: World): void {
   for (const [partition, writes] of world.recordWrites) {
+    world.recoveryWritesMax = Math.max(world.recoveryWritesMax, writes)
     if (writes <= WRITES_MAX) continue
     world.base.box.report('L4', partition, `${writes} writes of its record in one recovery`)
   }

@@ -35,9 +35,15 @@ export class MapChecker {
     this.base = base
   }
 
-  restored(): void {
+  /** Before what etcd held is replaced: maps of this incarnation tell of another history. */
+  lost(): void {
     this.notThrough = Math.max(this.notThrough, this.truth.incarnation)
     this.versions.clear()
+  }
+
+  /** After it: what stands now. */
+  reloaded(): void {
+    this.notThrough = Math.max(this.notThrough, this.truth.incarnation)
     for (const [partition, { record, revision }] of this.truth.records) {
       this.versions.set(partition, [{ revision, record }])
     }

@@ -27,7 +27,7 @@ export function describeTotals(totals: Totals, tookMs: number): readonly string[
     ...faultLines(totals),
     `ownership        ${totals.ownershipChanges} changes, ${totals.grants} grants`,
     `work             ${totals.admissions} admissions, ${totals.acceptedEffects} effects accepted, ${totals.refusedEffects} refused by the fence`,
-    `maps, liveness   ${totals.mapComparisons} maps compared entry by entry, ${totals.livenessLooks} looks at ownerless or draining partitions`,
+    `maps, liveness   ${totals.mapComparisons} maps compared entry by entry, ${totals.livenessLooks} looks at ownerless or draining partitions, at most ${totals.recoveryWritesMax} writes of a record in a recovery`,
     `coverage         ${cells - thin.length} of ${cells} cells (fault × phase) at least ${CELL_MIN} times`,
     ...(thin.length === 0
       ? []

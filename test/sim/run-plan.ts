@@ -31,6 +31,8 @@ export type RunFigures = {
   readonly refusedEffects: number
   readonly mapComparisons: number
   readonly livenessLooks: number
+  /** Most writes of one record from the healing until all was well. */
+  readonly recoveryWritesMax: number
 }
 
 export type RunResult = {
@@ -139,6 +141,7 @@ function resultOf(world: World, faults: FaultSchedule, liveness: LivenessChecker
       refusedEffects: refused,
       mapComparisons: world.maps.comparisons,
       livenessLooks: liveness.looks,
+      recoveryWritesMax: world.recoveryWritesMax,
     },
   }
 }

@@ -87,6 +87,9 @@ export class ServerFaults {
         return null
       case 'restore':
         return this.restore(other)
+      case 'wipe':
+        world.wipe()
+        return null
       case 'nats-outage':
         this.natsOutages.add(id)
         world.base.nats.stop()
@@ -144,9 +147,9 @@ function compact(world: World, other: number): null | undefined {
   return null
 }
 
-/** An operator who does not give up. */
+/** An operator who does not give up while etcd is behind, or a partition halted. */
 export function raiseUntilDone(world: World): void {
-  if (!world.isRewound || world.base.isClosing) return
+  if (!world.needsRaise || world.base.isClosing) return
   const again = () => {
     world.base.clock.schedule(400, () => raiseUntilDone(world))
   }

@@ -67,11 +67,12 @@ export class World {
   isHonest = true
   /** Etcd was restored and nobody has raised the incarnation since. */
   isRewound = false
-  wasRestored = false
   /** Owner of each partition by its last grant, to count changes of ownership. */
   ownershipChanges = 0
   /** Writes of each partition's record, for the bound on recoveries. */
   readonly recordWrites = new Map<number, number>()
+  /** Most writes of one record in the recovery; set by the healing. */
+  recoveryWritesMax = 0
   private readonly owners = new Map<number, string>()
 
   constructor(plan: Plan) {
@@ -153,13 +154,32 @@ export class World {
   /** All data of the past: what etcd holds now is what stands. */
   restore(snapshot: EtcdSnapshot): void {
     this.records.restored(this.truth.incarnation)
+    this.maps.lost()
     this.base.etcd.restore(snapshot)
     this.isHonest = false
     this.isRewound = true
-    this.wasRestored = true
     this.truth.reload(this.base.etcd.entries(this.base.keys.prefix))
-    this.maps.restored()
+    this.maps.reloaded()
     this.base.trace.note(null, `etcd is restored to revision ${snapshot.revision}`)
+  }
+
+  /** An empty etcd: the processes make the group anew, above its past, with no operator. */
+  wipe(): void {
+    // Unless the clock of whoever makes it was set back: then it is as if etcd had been restored.
+    const mayBeBehind = this.plan.faults.some(({ kind }) => kind === 'wall-jump')
+    if (mayBeBehind) this.records.restored(this.truth.incarnation)
+    this.maps.lost()
+    this.base.etcd.wipe()
+    this.isHonest = false
+    this.compactedTo = 0
+    this.truth.reload([])
+    this.base.trace.note(null, 'etcd is wiped')
+  }
+
+  /** What only an operator can end. */
+  get needsRaise(): boolean {
+    if (this.isRewound) return true
+    return [...this.truth.records.values()].some(({ record }) => record.phase === 'halted')
   }
 
   private populate({ workers, serves, observers }: WorldShape): void {
