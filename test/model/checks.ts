@@ -7,14 +7,14 @@
  *   S5               what is handed over is not at work any more; no open gate outlives its record
  *   S6               nothing is admitted under a session that the store has dropped (honest stores)
  *   S9               no change of a record by a deposed rebalancer
- *   S10              no two open gates of one partition (honest stores, unfenced)
+ *   S10              no two processes at work on one partition (honest stores, unfenced)
  *   recovery         commits between a fault and its recovery are bounded
  *
  * S3 and S7 are checked where effects and reads happen: `resource-moves.ts`.
  */
 
 import { checkRecordTransition } from '../../src/core/record-invariants.ts'
-import { comparePositions } from '../../src/core/token.ts'
+import { comparePositions, type Position } from '../../src/core/token.ts'
 import { Broken } from './broken.ts'
 import type { Model } from './model.ts'
 
@@ -78,8 +78,11 @@ export function checkMoment(model: Model, row: Int32Array): void {
 function checkGates(model: Model, row: Int32Array, partition: number): void {
   const { settings, words, layout } = model
   const restored = row[layout.restored] !== 0
-  let first = 0
+  const exclusive = settings.honest && !settings.fenced && !restored
+  let open = 0
+  let busy = 0
   for (const process of settings.processes.keys()) {
+    if (exclusive && isAtWork(model, row, process, partition)) busy += 1
     const grant = openGrant(model, row, process, partition)
     if (grant === 0) continue
     const isCertain =
@@ -89,17 +92,23 @@ function checkGates(model: Model, row: Int32Array, partition: number): void {
     if (isCertain && !isGrantOf(model, row[layout.records + partition] as number, grant)) {
       throw new Broken('S5', 'a gate is open for a grant that the record does not name')
     }
-    if (first === 0) {
-      first = grant
-      continue
-    }
-    if (settings.honest && !settings.fenced && !restored) {
-      throw new Broken('S10', 'two gates of one partition are open')
-    }
-    if (comparePositions(words.grants.of(first), words.grants.of(grant)) === 0 && !restored) {
+    if (open !== 0 && !restored && isSamePosition(words.grants.of(open), words.grants.of(grant))) {
       throw new Broken('S2', 'two sessions work under one position')
     }
+    open = grant
   }
+  if (busy > 1) throw new Broken('S10', 'one partition is being processed twice')
+}
+
+/** Its gate is open, or admitted work goes on before the deadline. */
+function isAtWork(model: Model, row: Int32Array, process: number, partition: number): boolean {
+  if (openGrant(model, row, process, partition) !== 0) return true
+  const work = row[model.process(process).works + partition] as number
+  return work > 0 && model.believes(row, process) === sessionOfGrant(model, work)
+}
+
+function isSamePosition(a: Position, b: Position): boolean {
+  return comparePositions(a, b) === 0
 }
 
 /** A piece of work is being admitted under this grant. */

@@ -1,6 +1,6 @@
 /**
  * The configurations that are searched, by scope: each scope includes the smaller ones. Within a scope the
- * small ones stand first.
+ * small ones stand first. What a budget allows is spent in any sequence and at any moment.
  */
 import { type Budget, type Settings, settingsOf } from './settings.ts'
 
@@ -16,167 +16,167 @@ export type Configuration = {
   readonly liveness: boolean
 }
 
+const EMPTY = { start: 'empty' as const }
 const HOSTILE = { honest: false }
 const FENCED = { fenced: true, honest: false }
 const ANY = { planner: 'any' as const }
 const MACHINE = { planner: 'machine' as const, rebalancers: 1 }
+const TWO_MACHINES = { ...MACHINE, rebalancers: 2 }
+const EVICT = { ...MACHINE, timed: true, wedged: true, policy: 'evict' as const }
 
-export const CONFIGURATIONS: readonly Configuration[] = [
+/** A few seconds: part of the tests. */
+const SMALLEST: readonly Configuration[] = [
   // Elections.
-  of(
-    'smallest',
-    'elected, hostile store',
-    { lost: 1, late: 1, drops: 1 },
-    { ...HOSTILE, start: 'empty' },
-  ),
-  of('smallest', 'elected again after a pause', { expiries: 1, sessions: 1, late: 1, work: 1 }),
-  of('smallest', 'maps that take a living owner for dead', { bold: 1, lost: 1, revokes: 1 }, ANY),
-  of('smallest', 'a member ends its session', { closes: 1, lost: 1, late: 1 }, { start: 'empty' }),
-  of('smallest', 'killed and started again', { crashes: 1, lost: 1, sessions: 1 }),
-  of('smallest', 'acquire fails', { failures: 2, late: 1 }, { commitsMax: 6, start: 'empty' }),
-  // Planned moves.
-  of(
-    'smallest',
-    'moved and turned, late replies',
-    { revokes: 1, rewrites: 2, work: 1, late: 1 },
-    ANY,
-  ),
-  of('smallest', 'moved with lost replies', { revokes: 1, rewrites: 1, lost: 1, late: 1 }, ANY),
-  of(
-    'smallest',
-    'moved while sessions end',
-    { revokes: 1, drops: 1, sessions: 1 },
-    { ...HOSTILE, ...ANY },
-  ),
-  of('smallest', 'moved twice, turned once', { revokes: 2, rewrites: 1 }, ANY),
-  of('smallest', 'given up and moved at once', { revokes: 1, leaves: 1, work: 1 }, ANY),
-  // Drains that never end, with a rebalancer that dies at any moment.
-  of(
-    'smallest',
+  smallest('elected, hostile store', { lost: 1, late: 1, drops: 1 }, { ...HOSTILE, ...EMPTY }),
+  smallest('elected again after a pause', { expiries: 1, sessions: 1, late: 1, work: 1 }),
+  smallest('a living owner is taken for dead', { bold: 1, lost: 1, revokes: 1 }, ANY),
+  smallest('a member ends its session', { closes: 1, lost: 1, late: 1 }, EMPTY),
+  smallest('killed and started again', { crashes: 1, lost: 1, sessions: 1 }),
+  smallest('acquire fails', { failures: 2, late: 1 }, { ...EMPTY, commitsMax: 6 }),
+  // Planned moves, by any number of rebalancers, elected and deposed, dead at any moment.
+  smallest('moved and turned', { revokes: 1, rewrites: 2, work: 1, late: 1 }, ANY),
+  smallest('moved, lost replies', { revokes: 1, rewrites: 1, lost: 1, late: 1 }, ANY),
+  smallest('moved, hostile store', { revokes: 1, drops: 1, sessions: 1 }, { ...HOSTILE, ...ANY }),
+  smallest('moved twice, turned once', { revokes: 2, rewrites: 1 }, ANY),
+  smallest('given up and moved at once', { revokes: 1, leaves: 1, work: 1 }, ANY),
+  smallest(
     'wedged, fence',
     { revokes: 1, work: 1, forces: 1, expiries: 1 },
     { ...FENCED, ...ANY, wedged: true },
   ),
-  of('smallest', 'wedged, wait', { revokes: 1, work: 1, expiries: 1 }, { ...ANY, wedged: true }),
-  of(
-    'smallest',
+  smallest('wedged, wait', { revokes: 1, work: 1, expiries: 1 }, { ...ANY, wedged: true }),
+  smallest(
     'wedged, evict',
     { revokes: 1, work: 1, expiries: 1 },
     { ...ANY, wedged: true, policy: 'evict' },
   ),
-  // Fenced.
-  of(
-    'smallest',
+  smallest(
     'forced, two resources',
     { revokes: 1, forces: 1, overdue: 1, work: 1 },
     { ...FENCED, ...ANY, resources: 2 },
   ),
   // The production rebalancer.
-  of('smallest', 'ordered to move', { orders: 1, lost: 1 }, MACHINE),
-  of('ci', 'ordered to move, and back', { orders: 2 }, MACHINE),
-  of(
-    'smallest',
-    'evicted, in time',
-    { orders: 1, work: 1 },
-    { ...MACHINE, timed: true, wedged: true, policy: 'evict' },
-  ),
+  smallest('ordered to move', { orders: 1, depositions: 1 }, TWO_MACHINES),
+  smallest('ordered to move, lost replies', { orders: 1, lost: 1 }, MACHINE),
+  smallest('evicted, in time', { orders: 1, work: 1 }, EVICT),
   // Time.
-  of(
-    'smallest',
+  smallest(
     'stopped and stalled, in time',
     { pauses: 1, stalls: 1, sessions: 1, work: 1 },
     { timed: true },
   ),
-  // Restores.
-  of('smallest', 'the incarnation rises', { raises: 1, revokes: 1, lost: 1 }, ANY),
-  of('smallest', 'restored over a raise', { restores: 1, raises: 2 }),
-  of('smallest', 'restored over a move', { restores: 1, raises: 1, revokes: 1 }, ANY),
-  of(
-    'smallest',
+  // Restored stores.
+  smallest('the incarnation rises', { raises: 1, revokes: 1, lost: 1 }, ANY),
+  smallest('restored over a raise', { restores: 1, raises: 2 }),
+  smallest('restored over a move', { restores: 1, raises: 1, revokes: 1 }, ANY),
+  smallest(
+    'restored to nothing, fenced',
+    { restores: 1, raises: 1, work: 1 },
+    { ...FENCED, ...EMPTY, resources: 1 },
+  ),
+  smallest(
     'restored, fenced',
     { restores: 1, raises: 1, work: 1, leaves: 1 },
     { ...FENCED, resources: 1 },
   ),
+]
 
-  of(
-    'full',
-    'F1',
-    { lost: 1, expiries: 2, sessions: 1, revokes: 1, rewrites: 1, work: 1 },
+const CI: readonly Configuration[] = [
+  ci(
+    'pause, expiry, lost reply',
+    { lost: 1, expiries: 1, sessions: 1, revokes: 1, rewrites: 1, work: 1 },
     ANY,
   ),
-  of(
-    'full',
-    'F2',
-    { lost: 1, late: 1, expiries: 1, drops: 1, sessions: 1, revokes: 1 },
-    { ...HOSTILE, ...ANY },
-  ),
-  of(
-    'full',
-    'F3',
-    { revokes: 1, forces: 1, overdue: 1, work: 1, lost: 1, drops: 1, sessions: 1 },
-    { ...FENCED, ...ANY, resources: 2 },
-  ),
-  of(
-    'full',
-    'F4',
-    { orders: 2, lost: 1, depositions: 1, expiries: 1, sessions: 1 },
-    { ...MACHINE, rebalancers: 2 },
-  ),
-  of(
-    'full',
-    'F5',
-    { orders: 1, depositions: 1, pauses: 1, sessions: 1, work: 1 },
-    { ...MACHINE, rebalancers: 2, timed: true, wedged: true, policy: 'evict' },
-  ),
-  of(
-    'full',
-    'F6',
-    { pauses: 1, stalls: 1, revokes: 1, lost: 1, sessions: 1, work: 1 },
+  ci('ordered to move, and back', { orders: 2 }, MACHINE),
+  ci(
+    'stopped and stalled while moved, in time',
+    { pauses: 1, stalls: 1, revokes: 1, sessions: 1, work: 1 },
     { ...ANY, timed: true },
   ),
-  of(
-    'full',
-    'F7',
-    { revokes: 1, lost: 1, expiries: 1, sessions: 1, work: 1 },
-    { ...ANY, partitions: 2 },
-  ),
-  of(
-    'full',
-    'F8',
-    { orders: 1, work: 1, sessions: 1 },
-    { ...MACHINE, partitions: 2, timed: true, wedged: true, policy: 'evict' },
-  ),
-  of(
-    'full',
-    'F9',
-    { expiries: 1, sessions: 1, lost: 1, revokes: 1 },
-    { ...ANY, processes: ['a', 'b', 'a'] },
-  ),
-  of(
-    'full',
-    'FA',
-    { restores: 1, raises: 2, lost: 1, work: 1, revokes: 1 },
+  ci(
+    'forced, lost reply, hostile store',
+    { revokes: 1, forces: 1, overdue: 1, work: 1, lost: 1, drops: 1 },
     { ...FENCED, ...ANY, resources: 2 },
   ),
-  of(
-    'full',
-    'FB',
-    { revokes: 1, expiries: 1, lost: 1, sessions: 1 },
-    { ...ANY, processes: ['a', 'b', 'c'] },
+  ci('two partitions, moved', { revokes: 1, work: 1, late: 1 }, { ...ANY, partitions: 2 }),
+  ci(
+    'two processes of one name',
+    { expiries: 1, sessions: 1, revokes: 1 },
+    { ...ANY, processes: ['a', 'b', 'a'] },
   ),
 ]
 
-function of(
-  scope: Scope,
-  name: string,
-  budget: Partial<Budget>,
-  changed: Partial<Omit<Settings, 'budget'>> = {},
-  liveness = true,
-): Configuration {
-  return { name, scope, settings: settingsOf(budget, changed), liveness }
-}
+const FULL: readonly Configuration[] = [
+  full(
+    'two pauses or expiries, lost reply',
+    { lost: 1, expiries: 2, sessions: 1, revokes: 1, rewrites: 1 },
+    ANY,
+  ),
+  full(
+    'everything late, hostile store',
+    { lost: 1, late: 1, drops: 1, sessions: 1, revokes: 1 },
+    { ...HOSTILE, ...ANY },
+  ),
+  full(
+    'stopped, stalled, lost reply, in time',
+    { pauses: 1, stalls: 1, revokes: 1, lost: 1, sessions: 1 },
+    { ...ANY, timed: true },
+  ),
+  full(
+    'two rebalancers ordered, deposed, lost reply, expiry',
+    { orders: 1, lost: 1, depositions: 1, expiries: 1, sessions: 1 },
+    TWO_MACHINES,
+  ),
+  full(
+    'evicted by two rebalancers, stopped, in time',
+    { orders: 1, depositions: 1, pauses: 1, sessions: 1, work: 1 },
+    { ...EVICT, rebalancers: 2 },
+  ),
+  full('two partitions, evicted, in time', { orders: 1, work: 1 }, { ...EVICT, partitions: 2 }),
+  full(
+    'two partitions, expiry, lost reply',
+    { revokes: 1, lost: 1, expiries: 1 },
+    { ...ANY, partitions: 2 },
+  ),
+  full(
+    'two processes of one name, lost reply',
+    { expiries: 1, sessions: 1, lost: 1, revokes: 1 },
+    { ...ANY, processes: ['a', 'b', 'a'] },
+  ),
+  full(
+    'three members, expiry, lost reply',
+    { revokes: 1, expiries: 1, lost: 1 },
+    { ...ANY, processes: ['a', 'b', 'c'] },
+  ),
+  full(
+    'forced, lost reply, new sessions, hostile store',
+    { revokes: 1, forces: 1, overdue: 1, work: 1, lost: 1, drops: 1, sessions: 1 },
+    { ...FENCED, ...ANY, resources: 2 },
+  ),
+  full(
+    'restored, two resources, moved, lost reply',
+    { restores: 1, raises: 1, work: 1, revokes: 1, lost: 1 },
+    { ...FENCED, ...ANY, resources: 2 },
+  ),
+]
+
+export const CONFIGURATIONS: readonly Configuration[] = [...SMALLEST, ...CI, ...FULL]
 
 export function configurationsOf(scope: Scope): readonly Configuration[] {
   const limit = SCOPES.indexOf(scope)
   return CONFIGURATIONS.filter((one) => SCOPES.indexOf(one.scope) <= limit)
+}
+
+type Changed = Partial<Omit<Settings, 'budget'>>
+
+function smallest(name: string, budget: Partial<Budget>, changed: Changed = {}): Configuration {
+  return { name, scope: 'smallest', settings: settingsOf(budget, changed), liveness: true }
+}
+
+function ci(name: string, budget: Partial<Budget>, changed: Changed = {}): Configuration {
+  return { name, scope: 'ci', settings: settingsOf(budget, changed), liveness: true }
+}
+
+function full(name: string, budget: Partial<Budget>, changed: Changed = {}): Configuration {
+  return { name, scope: 'full', settings: settingsOf(budget, changed), liveness: true }
 }

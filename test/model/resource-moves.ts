@@ -36,7 +36,7 @@ function sealMoves(model: Model, process: number, partition: number): void {
   model.begin(() => `${nameOf(model, process)}: seals resource ${resource}: ${decision}`)
   if (decision === 'refuse') refused(model, process, partition, highest)
   else {
-    model.row[at] = seat.grant
+    if (decision === 'raise') model.row[at] = seat.grant
     model.row[fields.seals + partition] = resource + 1
   }
   model.done(true)
