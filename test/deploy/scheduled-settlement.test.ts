@@ -3,14 +3,14 @@
  * with a settlement under way that arrives only after the next owner has sealed.
  */
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { startServerProcess } from '../../src/dev/servers-process.ts'
 import { eventually } from '../support/eventually.ts'
-import { startEtcd, startNats, temporaryFolder } from '../support/servers.ts'
+import { type CleanUp, startEtcd, startNats, temporaryFolder } from '../support/servers.ts'
 import { SettlementService } from './settlement-service.ts'
 
 const EVERY_MS = 400
@@ -21,7 +21,7 @@ const CACHE = new URL('../../node_modules/.cache/tenure-e2e/', import.meta.url)
 const sourceOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 
 /** The example and what starts it, as one file. */
-async function bundleExample(): Promise<string> {
+async function bundleExample(cleanUp: CleanUp): Promise<string> {
   mkdirSync(CACHE, { recursive: true })
   const outfile = fileURLToPath(new URL(`settlement-${process.pid}.mjs`, CACHE))
   const start = `
@@ -38,6 +38,7 @@ async function bundleExample(): Promise<string> {
     ...{ outfile, bundle: true, packages: 'external', platform: 'node', format: 'esm' },
     logLevel: 'warning',
   })
+  cleanUp.after(() => rmSync(outfile, { force: true }))
   return outfile
 }
 
@@ -48,7 +49,7 @@ test('scheduled settlement: owners killed and paused in the midst, each tenant i
     startEtcd(t),
     startNats(t),
     temporaryFolder(t),
-    bundleExample(),
+    bundleExample(t),
   ])
   const start = async (member: string) => {
     const worker = await startServerProcess({
