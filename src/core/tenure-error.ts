@@ -64,7 +64,11 @@ export function createTenureError(
   return new TenureError(code, message, options)
 }
 
-/** True for a TenureError, of the given code if one is named. */
+/**
+ * True for a TenureError, of the given code if one is named. By name, not by class: a worker's module may
+ * have been bundled with a copy of its own.
+ */
 export function isTenureError(error: unknown, code?: TenureErrorCode): error is TenureError {
-  return error instanceof TenureError && (code === undefined || error.code === code)
+  if (!(error instanceof Error) || error.name !== 'TenureError') return false
+  return code === undefined || (error as TenureError).code === code
 }
