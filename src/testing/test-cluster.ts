@@ -66,7 +66,8 @@ class ClusterInMemory implements TestCluster {
   readonly #world: ProcessWorld
   readonly #processes: ClusterProcess<object>[] = []
   readonly #listeners = new Set<(name: string, event: TelemetryEvent) => void>()
-  readonly #onRejection: (error: unknown) => void
+  /** Takes errors that nobody caught, to the process that they came from. */
+  readonly #onStray: (error: unknown) => void
 
   constructor(cluster: ClusterGroup, seed: string | number) {
     this.#cluster = cluster
@@ -80,10 +81,11 @@ class ClusterInMemory implements TestCluster {
       for (const listener of this.#listeners) listener(name, event)
     }
     this.#world = { clock, etcd: this.etcd, nats: this.nats, random, onEvent }
-    this.#onRejection = (error) => {
+    this.#onStray = (error) => {
       if (!clock.blame(error)) throw error
     }
-    process.on('unhandledRejection', this.#onRejection)
+    process.on('unhandledRejection', this.#onStray)
+    process.on('uncaughtException', this.#onStray)
   }
 
   get group(): GroupName {
@@ -198,7 +200,8 @@ class ClusterInMemory implements TestCluster {
       // Leases of the dead run out, and what was sent late arrives.
       await this.clock.runUntil(() => this.clock.pending === 0, { limitMs: CLOSE_LIMIT_MS })
     } finally {
-      process.off('unhandledRejection', this.#onRejection)
+      process.off('unhandledRejection', this.#onStray)
+      process.off('uncaughtException', this.#onStray)
     }
     const failed = this.#processes.find(({ failure }) => failure !== null)
     if (failed !== undefined) {

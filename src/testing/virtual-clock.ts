@@ -41,19 +41,8 @@ export interface VirtualClock extends Clock {
   blame(error: unknown): boolean
 }
 
-/** So that signals and real timers of the test runner get their turn too. */
-const STEPS_PER_TURN = 1_000
-
-/**
- * Runs every promise callback that can run, as Node does between two callbacks of its event loop. False
- * where this Node does not lend that out: then the next turn of the loop does it, only slower.
- */
-function settleNow(): boolean {
-  const { _tickCallback: runCallbacks } = process as { readonly _tickCallback?: () => void }
-  if (runCallbacks === undefined) return false
-  runCallbacks.call(process)
-  return true
-}
+/** How many steps are asked of the event loop at once. */
+const STEPS_AT_ONCE_MAX = 64
 
 /** The first of January 2024, UTC. */
 const DEFAULT_START_WALL_MS = 1_704_067_200_000
@@ -114,21 +103,20 @@ class QueueClock implements VirtualClock {
     this.#running = true
     const untilMs = this.#nowMs + limitMs
     return new Promise<boolean>((resolve, reject) => {
-      const turn = () => {
-        try {
-          const held = this.#runTurn(condition, untilMs)
-          if (held === null) {
-            setImmediate(turn)
-            return
-          }
-          this.#running = false
-          resolve(held)
-        } catch (error: unknown) {
-          this.#running = false
-          reject(error)
-        }
+      const end = (tell: () => void) => {
+        this.#running = false
+        tell()
       }
-      setImmediate(turn)
+      stepAfterStep(() => {
+        try {
+          const held = this.#step(condition, untilMs)
+          if (held !== null) end(() => resolve(held))
+          return held === null
+        } catch (error: unknown) {
+          end(() => reject(error))
+          return false
+        }
+      })
     })
   }
 
@@ -165,31 +153,16 @@ class QueueClock implements VirtualClock {
     return this.#stepOf?.uncaught(error) ?? false
   }
 
-  /**
-   * Step after step within one turn of the event loop: whether the condition held, or null when another
-   * turn is needed. Every step ends with its promises settled, as each turn begins.
-   */
-  #runTurn(condition: () => boolean, untilMs: number): boolean | null {
-    for (let steps = 0; steps < STEPS_PER_TURN; steps += 1) {
-      if (condition()) return true
-      const next = this.#timers.peek()
-      if (next === null || next.atMs > untilMs) {
-        this.#nowMs = untilMs
-        return false
-      }
-      this.#fire(next)
-      if (!this.#settleStep()) return null
-    }
-    return null
-  }
-
-  #settleStep(): boolean {
-    try {
-      return settleNow()
-    } catch (error: unknown) {
-      if (!this.blame(error)) throw error
+  /** One step: whether the condition holds or time is up, or null after a timer has fired. */
+  #step(condition: () => boolean, untilMs: number): boolean | null {
+    if (condition()) return true
+    const next = this.#timers.peek()
+    if (next === null || next.atMs > untilMs) {
+      this.#nowMs = untilMs
       return false
     }
+    this.#fire(next)
+    return null
   }
 
   #fire(timer: QueuedTimer): void {
@@ -199,4 +172,26 @@ class QueueClock implements VirtualClock {
     this.steps += 1
     timer.fire()
   }
+}
+
+/**
+ * Calls `step` until it says false. Before each call every promise that can settle has settled: Node does
+ * that between two immediates. Many are queued at once, for a whole turn of the event loop between two
+ * steps would cost more than most steps do.
+ */
+function stepAfterStep(step: () => boolean): void {
+  let isOver = false
+  let atOnce = 1
+  let queued = 0
+  const queue = () => {
+    queued = atOnce
+    for (let index = 0; index < atOnce; index += 1) setImmediate(take)
+    atOnce = Math.min(STEPS_AT_ONCE_MAX, atOnce * 2)
+  }
+  const take = () => {
+    queued -= 1
+    if (!isOver) isOver = !step()
+    if (queued === 0 && !isOver) queue()
+  }
+  queue()
 }
