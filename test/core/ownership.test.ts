@@ -1,6 +1,6 @@
 /**
  * Plan: absent, campaigning, acquiring and serving; each event that matters there, whole steps. The end of
- * a grant is in `ownership-hand-over.test.ts`, interleavings in `ownership-search.test.ts`.
+ * a grant is in `ownership-hand-over.test.ts`, interleavings in `test/model`.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

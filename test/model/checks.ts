@@ -15,7 +15,7 @@
 
 import { checkRecordTransition } from '../../src/core/record-invariants.ts'
 import { comparePositions, type Position } from '../../src/core/token.ts'
-import { Broken } from './broken.ts'
+import { assertUnbroken, Broken } from './broken.ts'
 import type { Model } from './model.ts'
 
 /** Who sent a commit. */
@@ -32,8 +32,7 @@ export function checkLanding(model: Model, commit: number, sender: Sender): void
   const before = row[layout.records + partition] as number
   const beforeRecord = words.stored(before)?.record ?? null
   const after = entry.commit.next
-  const [broken] = checkRecordTransition(beforeRecord, after)
-  if (broken !== undefined) throw new Broken(broken.name, broken.detail)
+  assertUnbroken(checkRecordTransition(beforeRecord, after), `${after.phase} lands`)
   if (sender.type === 'rebalancer' && !sender.elected) {
     throw new Broken('S9', 'a deposed rebalancer changed a record')
   }

@@ -2,11 +2,16 @@
  * One configuration at hand: its tables and machines, the state being looked at (`from`) and the state that
  * a move makes of it (`row`). A move is announced with `begin`, changes `row`, and ends with `done`.
  */
-import type { PartitionId } from '../../src/core/ids.ts'
+import type { MemberName, PartitionId } from '../../src/core/ids.ts'
 import type { OwnershipEvent } from '../../src/core/ownership-state.ts'
 import type { SessionEnd } from '../../src/core/session.ts'
+import {
+  claimTransaction,
+  memberSessionKeys,
+  proofTransaction,
+} from '../../src/core/session.ts'
 import type { Backup } from './backups.ts'
-import { Cast, sessionNumber } from './cast.ts'
+import { Cast, sessionNumber, sessionText } from './cast.ts'
 import { type Layout, layoutOf, type ProcessFields } from './layout.ts'
 import type { Sent } from './machine-moves.ts'
 import { Occurrences } from './occurrences.ts'
@@ -17,8 +22,8 @@ import { SeatSteps } from './seat-steps.ts'
 import { Seats } from './seat-words.ts'
 import { SessionSteps, TICKS_OF_TTL } from './session-steps.ts'
 import type { BudgetKey, Settings } from './settings.ts'
-import { type Holds, Store } from './store.ts'
-import { Memory, Table } from './table.ts'
+import { type Holds, KEYS, Store } from './store.ts'
+import { Memory, pair, Table } from './table.ts'
 import { Words } from './words.ts'
 
 /** `heals`: without faults, orders or luck, so what a partition that heals may count on. */
@@ -41,6 +46,8 @@ export class Model {
   /** What rebalancers have on their way. */
   readonly sent = new Table<Sent>()
   readonly compiledWrites = new Memory<Holds>()
+  private readonly proofs = new Memory<Holds>()
+  private readonly claims = new Memory<Holds>()
   readonly backups = new Table<Backup>()
   /** The state that moves lead away from. */
   from: Int32Array
@@ -180,6 +187,27 @@ export class Model {
       row[fields.requests] = words.with(row[fields.requests] as number, request)
     }
     if (outcome.endsSession) this.endSession(process, 'drain-overdue')
+  }
+
+  /** What the store, asked by the production transaction in `row`, finds of the process's session. */
+  prove(process: number, session: number): 'alive' | 'gone' | 'evicted' {
+    const name = this.cast.name(process)
+    const holds = this.proofs.of(pair(name, session), () => {
+      const keys = memberSessionKeys(KEYS, this.cast.names[name] as MemberName)
+      return this.store.all(proofTransaction(keys, sessionText(session)).compare)
+    })
+    if (holds(this.row)) return 'alive'
+    return this.row[this.layout.marks + name] === 0 ? 'gone' : 'evicted'
+  }
+
+  /** Whether the production transaction would put the key of a new session now. */
+  mayClaim(process: number): boolean {
+    const name = this.cast.name(process)
+    const holds = this.claims.of(name, () => {
+      const keys = memberSessionKeys(KEYS, this.cast.names[name] as MemberName)
+      return this.store.all(claimTransaction(keys, sessionText(1), '').compare)
+    })
+    return holds(this.from)
   }
 
   /** Ends the session here: every seat hears of it, and the process ends where it must. */

@@ -4,7 +4,7 @@ import { type Commit, force, retarget, revoke, vacate } from '../../src/core/com
 import type { MemberName } from '../../src/core/ids.ts'
 import type { PendingMove } from '../../src/core/partition-record.ts'
 import { checkCommit } from '../../src/core/record-invariants.ts'
-import { Broken } from './broken.ts'
+import { assertUnbroken } from './broken.ts'
 import { type Cast, rebalancerSession } from './cast.ts'
 import type { BudgetKey } from './settings.ts'
 import { Memory, pair } from './table.ts'
@@ -91,8 +91,7 @@ export class PlannerCommits {
   }
 
   private wish(stored: StoredRecord, commit: Commit, key: BudgetKey, words: string): Wish {
-    const [broken] = checkCommit(stored.record, commit, 'rebalancer')
-    if (broken !== undefined) throw new Broken(broken.name, `${words}: ${broken.detail}`)
+    assertUnbroken(checkCommit(stored.record, commit, 'rebalancer'), words)
     const content = this.words.content(commit)
     return { key, words, content, commit, numbered: new Memory() }
   }

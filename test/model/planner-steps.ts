@@ -14,7 +14,7 @@ import type {
 } from '../../src/core/rebalancer-state.ts'
 import type { RecordWrite } from '../../src/core/rebalancer-writes.ts'
 import { checkCommit } from '../../src/core/record-invariants.ts'
-import { Broken } from './broken.ts'
+import { assertUnbroken } from './broken.ts'
 import { rebalancerSession, sessionOf } from './cast.ts'
 import { NEVER_MS, type Views } from './planner-view.ts'
 import { TICK_MS, TTL_MS } from './session-steps.ts'
@@ -112,8 +112,7 @@ export class PlannerSteps {
 
   private check(commit: Commit, view: number): void {
     const record = this.views.state(view).record(commit.partition)?.record ?? null
-    const [broken] = checkCommit(record, commit, 'rebalancer')
-    if (broken !== undefined) throw new Broken(broken.name, `rebalancer: ${broken.detail}`)
+    assertUnbroken(checkCommit(record, commit, 'rebalancer'), 'rebalancer')
   }
 
   private id(state: RebalancerState, wakeInMs: number | null): number {

@@ -46,7 +46,7 @@ export function search(settings: Settings, options: SearchOptions): Found {
 class Search {
   private readonly model: Model
   private readonly options: SearchOptions
-  private readonly start: Int32Array
+  private start: Int32Array
   private readonly visited = new Visited()
   private readonly parents = new Growing()
   /** Which move of the parent led here. */
@@ -60,18 +60,15 @@ class Search {
   constructor(settings: Settings, options: SearchOptions) {
     this.model = new Model(settings)
     this.options = options
-    this.start = settings.start === 'served' ? servedRow(this.model) : this.model.startRow()
+    this.start = this.model.startRow()
   }
 
   run(): Found {
     const beganAtMs = performance.now()
     let depth = 0
     let violation: Violation | null = null
-    this.visited.add(this.start)
-    this.parents.push(-1)
-    this.choices.push(0)
-    this.layer.append(this.start)
     try {
+      this.begin()
       for (; this.layer.length > 0; depth += 1) this.expandLayer(depth)
       if (this.options.liveness) violation = this.stuck()
     } catch (error: unknown) {
@@ -86,6 +83,21 @@ class Search {
       expectedOmissions: this.visited.expectedOmissions(),
       violation,
     }
+  }
+
+  private begin(): void {
+    const { model } = this
+    try {
+      if (model.settings.start === 'served') this.start = servedRow(model)
+    } catch (error: unknown) {
+      if (!(error instanceof Broken)) throw error
+      const trace = ['on the way to the first owner', model.label()]
+      throw new Violated({ promise: error.promise, detail: error.message, trace })
+    }
+    this.visited.add(this.start)
+    this.parents.push(-1)
+    this.choices.push(0)
+    this.layer.append(this.start)
   }
 
   private expandLayer(depth: number): void {

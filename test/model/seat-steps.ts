@@ -9,7 +9,7 @@ import type { OperationId, PartitionId } from '../../src/core/ids.ts'
 import { checkOwnershipStep } from '../../src/core/invariants.ts'
 import { stepOwnership } from '../../src/core/ownership.ts'
 import type { Ownership, OwnershipContext, Seat } from '../../src/core/ownership-state.ts'
-import { Broken } from './broken.ts'
+import { assertUnbroken } from './broken.ts'
 import type { Cast } from './cast.ts'
 import type { Seats } from './seat-words.ts'
 import { Memory } from './table.ts'
@@ -103,8 +103,7 @@ export class SeatSteps {
     const context = this.context(partition, view)
     const nowMs = event.type === 'wake' ? 1 : 0
     const step = stepOwnership(seat, event, context, nowMs)
-    const [broken] = checkOwnershipStep(seat, event, context, step)
-    if (broken !== undefined) throw new Broken(broken.name, `${event.type}: ${broken.detail}`)
+    assertUnbroken(checkOwnershipStep(seat, event, context, step), event.type)
     let commit: Commit | null = null
     let confirms: OperationId | null = null
     let begins = 0

@@ -93,22 +93,19 @@ function endMoves(model: Model, process: number, id: number): void {
     return
   }
   model.begin(() => `${nameOf(model, process)}: its proof finds the session gone`)
-  model.endSession(process, model.sessions.step(id, disproof(model, id)).end ?? 'session-gone')
+  const found = model.prove(process, session)
+  if (found === 'alive') return
+  const { sentAtMs } = model.sessions.of(id).state
+  const evicted = found === 'evicted'
+  const { end } = model.sessions.step(id, { type: 'disproved', sentAtMs, evicted })
+  if (end !== null) model.endSession(process, end)
   model.done(true)
-}
-
-function disproof(model: Model, id: number) {
-  return {
-    type: 'disproved',
-    sentAtMs: model.sessions.of(id).state.sentAtMs,
-    evicted: false,
-  } as const
 }
 
 function openMoves(model: Model, process: number): void {
   const fields = model.process(process)
   const isFirst = model.from[fields.opened] === 0
-  if (model.from[fields.exited] !== 0 || standsFor(model, model.from, process) !== 0) return
+  if (model.from[fields.exited] !== 0 || !model.mayClaim(process)) return
   if (!isFirst && !model.has('sessions')) return
   model.begin(() => `${nameOf(model, process)}: opens a session`)
   if (!isFirst) model.spend('sessions')

@@ -103,8 +103,10 @@ export class Store {
       case 'rebalance':
         return this.compareOrder(compare, subject.id)
       case 'config':
-      case 'other':
         throw unexpected(compare)
+      case 'other':
+        // The key that never exists.
+        return leaseCompare(compare, () => 0)
       default:
         return subject satisfies never
     }

@@ -79,10 +79,10 @@ function round(model: Model, process: number, hangs: boolean): void {
     row[fields.session] = model.sessions.round(id, 'fails').session
     return
   }
-  const stands = standsFor(model, row, process) === model.sessions.of(id).session
+  const { session } = model.sessions.of(id)
   // A keepalive needs only the lease; the mark is for the proof to find.
-  if (stands) row[layout.left + name] = TICKS_OF_TTL
-  const found = !stands ? 'gone' : row[layout.marks + name] !== 0 ? 'evicted' : 'alive'
+  if (standsFor(model, row, process) === session) row[layout.left + name] = TICKS_OF_TTL
+  const found = model.prove(process, session)
   if (found === 'alive') {
     row[fields.session] = model.sessions.round(id, hangs ? 'hangs' : 'alive').session
     return
