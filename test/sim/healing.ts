@@ -20,6 +20,7 @@ export async function heal(world: World, faults: FaultSchedule, boundMs: number)
   const { base } = world
   base.trace.note(null, 'all faults end')
   faults.heal()
+  world.place.travel.isSteady = true
   for (const process of [...world.members, ...world.serves]) process.reconnectStore()
   for (const process of world.processes()) process.start()
   if (!(await undoMarks(world))) {

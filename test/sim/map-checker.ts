@@ -17,6 +17,8 @@ type Version = { readonly revision: number; readonly record: PartitionRecord }
 
 /** A map is compared with etcd no more often than this, per observer. */
 const COMPARE_EVERY_MS = 500
+/** A mirror looks for what its watch kept back this often, and twice before it lists anew. */
+const MIRROR_CHECK_MS = 20_000
 /** Older versions than these many are not kept per partition. */
 const VERSIONS_KEPT = 400
 
@@ -27,12 +29,20 @@ export class MapChecker {
   private readonly base: WorldBase
   private readonly versions = new Map<number, Version[]>()
   private readonly last = new Map<Observer, { version: MapVersion; comparedAtMs: number }>()
+  /** Until then etcd's watches may have kept something back, which only a check of the mirror shows. */
+  private excusedUntilMs = Number.NEGATIVE_INFINITY
   /** Maps of this incarnation or an older one cannot be compared. */
   private notThrough = 0
 
   constructor(truth: EtcdTruth, base: WorldBase) {
     this.truth = truth
     this.base = base
+  }
+
+  /** Watches lose events from now on, or no more. */
+  watchesLose(isOn: boolean): void {
+    const nowMs = this.base.clock.monotonicMs()
+    this.excusedUntilMs = isOn ? Number.POSITIVE_INFINITY : nowMs + MIRROR_CHECK_MS
   }
 
   /** Before what etcd held is replaced: maps of this incarnation tell of another history. */
@@ -97,6 +107,7 @@ export class MapChecker {
     const { version, partitions, status } = observer
     if (status !== 'following' || version.incarnation !== this.truth.incarnation) return
     if (version.incarnation <= this.notThrough) return
+    if (this.base.clock.monotonicMs() < this.excusedUntilMs) return
     this.comparisons += 1
     for (let partition = 0; partition < partitions; partition += 1) {
       const versions = this.versions.get(partition) ?? []

@@ -190,7 +190,7 @@ export class MemberProcess extends WorldProcess {
   private travelMs(): number {
     const { random } = this.base
     const isLong = random.fraction() < 0.02 && !this.place.travel.isSteady
-    return isLong ? 200 + random.integer(9_000) : 0.5 + random.fraction() * 4
+    return isLong ? 200 + random.integer(6_000) : 0.5 + random.fraction() * 4
   }
 
   private record(life: Life, event: TelemetryEvent): void {

@@ -22,7 +22,6 @@ const FAULT = -1
 export async function probe(world: World, boundMs: number): Promise<void> {
   const { probe: kind, shape } = world.plan
   if (kind === 'none' || world.base.box.first !== null) return
-  world.place.travel.isSteady = true
   if (!(await settled(world))) {
     world.base.box.report('L4', null, `ownership still changes ${SETTLE_LIMIT_MS} ms after healing`)
     return

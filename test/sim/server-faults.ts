@@ -76,8 +76,12 @@ export class ServerFaults {
         }
       case 'watch-gap': {
         const end = this.everywhere(id, { skipHistory: 0.3 })
+        world.maps.watchesLose(true)
         for (const process of [...world.members, ...world.serves]) process.reconnectStore()
-        return end
+        return () => {
+          end()
+          world.maps.watchesLose(false)
+        }
       }
       case 'compaction':
         return compact(world, other)
