@@ -12,6 +12,7 @@ import { isTenureError } from '../core/tenure-error.ts'
 import type { Random } from '../ports/random.ts'
 import type { Telemetry, TelemetryEvent } from '../ports/telemetry.ts'
 import { createDeferred, type Deferred } from '../runtime/deferred.ts'
+import { noBroadcastFaults, noStoreFaults } from './faults.ts'
 import type { MemoryBroadcast } from './memory-broadcast.ts'
 import type { MemoryEtcd } from './memory-etcd.ts'
 import type { MemoryNats } from './memory-nats.ts'
@@ -168,8 +169,20 @@ export class ClusterProcess<Parts extends object> implements TestProcess {
   }
 
   heal(): void {
-    this.#life.store.heal()
-    this.#life.broadcast.heal()
+    const { clock, store, broadcast } = this.#life
+    if (this.#hasEnded || clock.status === 'killed') return
+    store.heal()
+    store.reconnect()
+    broadcast.heal()
+    broadcast.reconnect()
+  }
+
+  /** No chance of anything going wrong any more, either. */
+  calm(): void {
+    const { store, broadcast } = this.#life
+    Object.assign(store.faults, noStoreFaults())
+    store.thawReads()
+    Object.assign(broadcast.faults, noBroadcastFaults())
   }
 
   sleep(durationMs: number): Promise<void> {

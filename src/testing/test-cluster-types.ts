@@ -110,7 +110,7 @@ export interface TestCluster {
   /** The state of everything, for people. */
   describe(): string
 
-  /** Everything heals: connections, pauses, etcd, NATS. What is dead stays dead. */
+  /** Everything heals: connections and their faults, pauses, etcd, NATS. What is dead stays dead. */
   heal(): void
   /**
    * Heals, then ends all processes as SIGTERM does.

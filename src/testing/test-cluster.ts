@@ -188,6 +188,7 @@ class ClusterInMemory implements TestCluster {
     this.etcd.setAvailability('up')
     this.nats.start()
     for (const process of this.#processes) {
+      process.calm()
       process.heal()
       process.resume()
     }

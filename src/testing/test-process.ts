@@ -46,7 +46,7 @@ export interface TestProcess {
   respawn(): void
   /** Cuts this process off, without a word to either side. */
   isolate(from?: Neighbour, way?: CutWay): void
-  /** Ends every isolation. */
+  /** Its connections are whole again. */
   heal(): void
   /** Resolves after a while of virtual time, in this life. */
   sleep(durationMs: number): Promise<void>

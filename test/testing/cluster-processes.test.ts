@@ -161,6 +161,31 @@ test('a condition that does not come true is told with the state of everything',
   await cluster.close()
 })
 
+test('a healed cluster recovers from all of it at once, and what is dead stays dead', async () => {
+  const cluster = await createTestCluster({ partitions: 4 })
+  const [a, b, dead] = ['a', 'b', 'dead'].map((name) => cluster.spawnWorker(name, {}))
+  assert.ok(a && b && dead)
+  await cluster.until(() => cluster.owners().length === 4 && !cluster.owners().includes(null))
+  dead.kill()
+  a.pause()
+  b.isolate('etcd', 'in')
+  b.broadcast.disconnect()
+  b.store.faults.dropRequestChance = 1
+  a.store.disconnect()
+  cluster.nats.stop()
+  cluster.etcd.setAvailability('stuck')
+  await cluster.advance(20_000)
+  assert.equal(b.worker.partitions().length, 0)
+  cluster.heal()
+  // L4: 2T + 5 s.
+  await cluster.until(() => cluster.owners().every((owner) => owner === 'a' || owner === 'b'), {
+    limitMs: 17_000,
+  })
+  assert.deepEqual([a.state, b.state, dead.state], ['running', 'running', 'killed'])
+  await cluster.until(() => b.broadcast.status() === 'connected', { limitMs: 2_000 })
+  await cluster.close()
+})
+
 test('the history keeps what etcd compacts and what a restore takes back', async () => {
   const cluster = await createTestCluster({ partitions: 1 })
   const a = await cluster.startWorker('orders-1', {})
