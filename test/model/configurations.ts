@@ -66,9 +66,13 @@ const SMALLEST: readonly Configuration[] = [
     { timed: true },
   ),
   // Restored stores.
-  smallest('the incarnation rises', { raises: 1, revokes: 1, lost: 1 }, ANY),
-  smallest('restored over a raise', { restores: 1, raises: 2 }),
-  smallest('restored over a move', { restores: 1, raises: 1, revokes: 1 }, ANY),
+  smallest('the incarnation rises', { raises: 1, revokes: 1, lost: 1 }, { ...ANY, commitsMax: 6 }),
+  smallest('restored over a raise', { restores: 1, raises: 2 }, { commitsMax: 6 }),
+  smallest(
+    'restored over a move',
+    { restores: 1, raises: 1, revokes: 1 },
+    { ...ANY, commitsMax: 6 },
+  ),
   smallest(
     'restored to nothing, fenced',
     { restores: 1, raises: 1, work: 1 },

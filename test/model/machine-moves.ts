@@ -3,8 +3,8 @@
  * do, deposed at any moment and possibly unaware of it, woken when they asked for it. Without time their
  * clocks jump to whatever they wait for.
  */
-import type { MemberName, PartitionId } from '../../src/core/ids.ts'
-import { encodeRebalance, type RebalanceRecord } from '../../src/core/operator-records.ts'
+import type { PartitionId } from '../../src/core/ids.ts'
+import { encodeRebalance } from '../../src/core/operator-records.ts'
 import type { RebalancerEvent } from '../../src/core/rebalancer-state.ts'
 import type { RecordWrite } from '../../src/core/rebalancer-writes.ts'
 import { writeTransaction } from '../../src/core/rebalancer-writes.ts'
@@ -49,7 +49,6 @@ export function machineMoves(model: Model): void {
     model.row[model.layout.elected] = 0
     model.done(false)
   }
-  orderMoves(model)
 }
 
 function electedMove(model: Model, rebalancer: number, fields: RebalancerFields): void {
@@ -245,43 +244,7 @@ function numbered(model: Model, commit: Parameters<typeof named>[0], content: nu
   return model.words.commit(named(commit, operationName(content, number)))
 }
 
-/** An operator orders a move, or takes an order back. */
-function orderMoves(model: Model): void {
-  if (!model.has('orders')) return
-  const orders = model.views.listOrders(model.from[model.layout.orders] as number)
-  for (const partition of partitionsOf(model)) {
-    for (const to of model.cast.names) orderMove(model, orders, partition, to)
-  }
-  for (const order of orders) {
-    if (order.state !== 'requested' && order.state !== 'running') continue
-    model.begin(() => `operator: cancels ${order.id}`)
-    model.spend('orders')
-    const cancelled = orders.map((one) =>
-      one.id === order.id ? { ...one, state: 'cancelling' as const } : one,
-    )
-    model.row[model.layout.orders] = model.views.ordersId(cancelled)
-    model.done(false)
-  }
-}
-
-function orderMove(
-  model: Model,
-  orders: readonly RebalanceRecord[],
-  partition: PartitionId,
-  to: MemberName,
-): void {
-  const order: RebalanceRecord = {
-    ...{ id: `o${orders.length}`, kind: { type: 'move', partition, to }, state: 'requested' },
-    ...{ reason: '', by: 'o', planned: null, moved: 0, requestedAtMs: orders.length },
-    ...{ finishedAtMs: null, note: '' },
-  }
-  model.begin(() => `operator: orders p${partition} to ${to}`)
-  model.spend('orders')
-  model.row[model.layout.orders] = model.views.ordersId([...orders, order])
-  model.done(false)
-}
-
-function partitionsOf(model: Model): readonly PartitionId[] {
+export function partitionsOf(model: Model): readonly PartitionId[] {
   return Array.from({ length: model.settings.partitions }, (_, partition) => partition)
 }
 

@@ -2,6 +2,9 @@
  * What a member does by itself and what its host does: it sees the map, campaigns, acquires, admits work,
  * drains. Its map shows all that it missed as one change: whoever acts between two changes acts as if the
  * later one had not been made yet, and what it then sends is executed later all the same.
+ *
+ * It campaigns whenever its map has no living owner: the election schedule only says when, and that it does
+ * so in the end is what healing counts on.
  */
 import type { MemberName } from '../../src/core/ids.ts'
 import type { OwnershipEvent } from '../../src/core/ownership-state.ts'

@@ -5,11 +5,7 @@
 import type { MemberName, PartitionId } from '../../src/core/ids.ts'
 import type { OwnershipEvent } from '../../src/core/ownership-state.ts'
 import type { SessionEnd } from '../../src/core/session.ts'
-import {
-  claimTransaction,
-  memberSessionKeys,
-  proofTransaction,
-} from '../../src/core/session.ts'
+import { claimTransaction, memberSessionKeys, proofTransaction } from '../../src/core/session.ts'
 import type { Backup } from './backups.ts'
 import { Cast, sessionNumber, sessionText } from './cast.ts'
 import { type Layout, layoutOf, type ProcessFields } from './layout.ts'
