@@ -26,7 +26,6 @@ export class LivenessChecker {
   private readonly ownerlessSince = new Map<number, number>()
   private readonly drainingSince = new Map<number, { key: string; sinceMs: number }>()
   private etcdSinceMs = 0
-  private withoutQuorumSinceMs: number | null = null
   private isOver = false
 
   constructor(world: World, faults: FaultSchedule) {
@@ -70,13 +69,9 @@ export class LivenessChecker {
     const touchedMs = this.faults.servers.lastEtcdFaultMs
     if (!isUp || !isFair) this.etcdSinceMs = nowMs
     else this.etcdSinceMs = Math.max(this.etcdSinceMs, touchedMs)
-    if (isUp) {
-      this.withoutQuorumSinceMs = null
-      return
-    }
-    this.withoutQuorumSinceMs ??= nowMs
+    const { downSinceMs } = this.faults.servers
     const { leaseTtlMs } = world.plan.shape
-    if (nowMs - this.withoutQuorumSinceMs <= leaseTtlMs + LOOK_MS) return
+    if (downSinceMs === null || nowMs - downSinceMs <= leaseTtlMs) return
     for (const { life, worker, name } of world.members) {
       if (life === null || life.isPaused || life.isOver || worker === null) continue
       const serving = worker.partitions().find(({ status }) => status === 'serving')

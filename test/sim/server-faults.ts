@@ -28,6 +28,8 @@ export class ServerFaults {
   private readonly natsOutages = new Set<number>()
   /** When etcd was last not fully there, or its leader changed. */
   lastEtcdFaultMs = Number.NEGATIVE_INFINITY
+  /** Since when etcd has answered nobody; null: it does. */
+  downSinceMs: number | null = null
 
   constructor(world: World) {
     this.world = world
@@ -120,6 +122,8 @@ export class ServerFaults {
       0,
       ...[...this.outages.values()].map((name) => AVAILABILITIES.indexOf(name)),
     )
+    if (worst === 0) this.downSinceMs = null
+    else this.downSinceMs ??= this.world.nowMs
     this.world.base.etcd.setAvailability(AVAILABILITIES[worst] ?? 'up')
   }
 
