@@ -87,7 +87,10 @@ export function createBenchProcesses(profileFolder: string | null): BenchProcess
         const look = () => {
           if (holds()) end()
         }
-        const late = () => end(new Error(`${what}: not within ${timeoutMs} ms`))
+        const late = () => {
+          const served = [...running].map((one) => one.held().serving).join(', ')
+          end(new Error(`${what}: not within ${timeoutMs} ms; served by each process: ${served}`))
+        }
         const timer = setTimeout(late, timeoutMs)
         waiting.add(look)
         look()

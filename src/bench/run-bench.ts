@@ -1,9 +1,9 @@
 /**
  * Runs scenarios: servers, processes, then for each case round after round every contender in turn,
- * each round beginning with another one, and the rows at the end. One broken contender ends its case
- * with a row that says so; the others go on.
+ * each round beginning with another one, and the rows at the end. A broken contender leaves a row that
+ * says so, and the others go on; so does a scenario that cannot be set up.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { createBenchProcesses } from './bench-processes.ts'
@@ -41,6 +41,8 @@ export async function runBench(options: BenchOptions): Promise<BenchReport> {
   const beganMs = performance.now()
   const startedAt = new Date().toISOString()
   const folder = mkdtempSync(join(tmpdir(), 'tenure-bench-'))
+  // A server that runs as another user must get through it.
+  chmodSync(folder, 0o711)
   const servers = await openBenchServers(options.servers, folder)
   const processes = createBenchProcesses(options.profileFolder)
   try {
@@ -99,13 +101,18 @@ async function runScenario(
   interrupted: AbortSignal,
 ): Promise<readonly ResultRow[]> {
   const rows: ResultRow[] = []
-  for await (const benchCase of scenario.cases(context)) {
-    try {
-      rows.push(...(await runCase(scenario, benchCase, context, rivals, interrupted)))
-    } finally {
-      await benchCase.close?.()
+  try {
+    for await (const benchCase of scenario.cases(context)) {
+      try {
+        rows.push(...(await runCase(scenario, benchCase, context, rivals, interrupted)))
+      } finally {
+        await benchCase.close?.()
+      }
+      if (interrupted.aborted) break
     }
-    if (interrupted.aborted) break
+  } catch (error: unknown) {
+    // What could not be set up must not take the other scenarios' results along.
+    rows.push(...brokenRows(scenario.name, 'all', new Map([[TENURE, describe(error)]])))
   }
   return rows
 }
@@ -132,7 +139,7 @@ async function runCase(
       try {
         measured.get(name)?.push(await contender.measure(round))
       } catch (error: unknown) {
-        broken.set(name, error instanceof Error ? error.message : String(error))
+        broken.set(name, describe(error))
       }
     }
   }
@@ -186,6 +193,10 @@ function brokenRows(
     met: contender === TENURE ? false : null,
     ...{ runs: 0, samples: 0, p50: 0, p99: 0, max: 0 },
   }))
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function machine(): BenchReport['machine'] {

@@ -38,7 +38,7 @@ export const broadcast: Scenario = {
     const rounds = context.quick ? 3 : 10
     const messages = context.quick ? 40 : 100
     for (const followers of FOLLOWERS) {
-      for (const changed of [1, partitions / MEMBERS]) {
+      for (const changed of [1, Math.floor(partitions / MEMBERS)]) {
         yield await openCase(context, partitions, { followers, changed, messages, rounds })
       }
     }
