@@ -39,15 +39,21 @@ export async function runModel(tree: string, budget: Budget): Promise<Finding> {
     const words = ['test/model/main.ts', '--scope', scope]
     const { status, output } = await run(tree, words, budget.timeoutMs, () => false)
     if (status === 0) continue
-    return findingOf(output.slice(output.indexOf('\n\n')), by, began)
+    // The table above the violation speaks of configurations, not of promises.
+    const violation = /^scope \w+: .*: broken: /m.test(output) ? output.indexOf('\n\n') : 0
+    return findingOf(output.slice(violation), by, began)
   }
   return { failed: false, promises: [], line: '', by, seconds: secondsSince(began) }
 }
 
-/** @param processes worker processes of the simulation */
+/**
+ * @param expected promises of which the first failing seed ends the run; others may fail besides
+ * @param processes worker processes of the simulation
+ */
 export async function runSimulation(
   tree: string,
   budget: Budget,
+  expected: readonly string[],
   processes: number,
 ): Promise<Finding> {
   const began = performance.now()
@@ -55,20 +61,34 @@ export async function runSimulation(
     ...['test/sim/sim-program.ts', '--short', '--from', '1'],
     ...['--seeds', String(budget.seeds), '--processes', String(processes)],
   ]
-  // The first failing seed is told at once; shrinking it is of no interest here.
-  const isOver = (output: string) => FAILED_SEED.test(output)
+  // A failing seed is told at once; shrinking it is of no interest here.
+  const isOver = (output: string) => ALL_SEEDS_DONE.test(output) || named(output) !== undefined
+  const named = (output: string) =>
+    failedSeeds(output).find(({ text }) => namesIn(text).some((name) => expected.includes(name)))
   const { status, output } = await run(tree, words, budget.timeoutMs, isOver)
-  const failed = FAILED_SEED.exec(output)
-  if (failed !== null) return findingOf(failed[0], `seed ${failed[1]}`, began)
-  if (status !== 0) return findingOf(output, 'no seed', began)
+  const failed = named(output) ?? failedSeeds(output)[0]
+  if (failed !== undefined) return findingOf(failed.text, `seed ${failed.seed}`, began)
+  if (status !== 0 && !ALL_SEEDS_DONE.test(output)) return findingOf(output, 'no seed', began)
   const by = `${budget.seeds} seeds`
   return { failed: false, promises: [], line: '', by, seconds: secondsSince(began) }
 }
 
-const FAILED_SEED = /^FAILED seed (\S+): .*\n/m
+/** Begins what is printed once no seed is left. */
+const ALL_SEEDS_DONE = /^seeds {12}/m
+
+function failedSeeds(output: string): readonly { readonly seed: string; readonly text: string }[] {
+  return [...output.matchAll(/^FAILED seed (\S+): .*\n/gm)].map((match) => ({
+    seed: match[1] as string,
+    text: match[0],
+  }))
+}
+
+function namesIn(text: string): readonly string[] {
+  return [...new Set([...text.matchAll(NAMES)].map((match) => match[1] as string))]
+}
 
 function findingOf(text: string, by: string, began: number): Finding {
-  const promises = [...new Set([...text.matchAll(NAMES)].map((match) => match[1] as string))]
+  const promises = namesIn(text)
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const naming = lines.find((line) => promises[0] !== undefined && line.includes(promises[0]))
   const line = (naming ?? lines.slice(-12).join('\n')).trim()

@@ -138,12 +138,15 @@ export const MUTANTS_OF_RUNTIME: readonly Mutant[] = [
     name: 'deadline-from-receive-time',
     what: 'a proof moves the deadline to its arrival + T - margin',
     caughtBy: 'simulation',
-    promises: ['S6'],
+    promises: ['S6', 'L7'],
     edits: [
       {
         file: 'src/core/session.ts',
-        find: 'const deadlineMs = Math.max(state.deadlineMs, sentAtMs + ttlMs - settings.marginMs)',
-        replace: 'const deadlineMs = Math.max(state.deadlineMs, nowMs + ttlMs - settings.marginMs)',
+        find: `  const { sentAtMs, ttlMs } = state
+  // The TTL may`,
+        replace: `  const { ttlMs } = state
+  const sentAtMs = nowMs
+  // The TTL may`,
       },
     ],
   },

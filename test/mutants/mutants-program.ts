@@ -26,7 +26,9 @@ type Verdict = {
 
 async function judge(mutant: Mutant, budget: Budget): Promise<Verdict> {
   const finding = await inTree(mutant, (tree) =>
-    mutant.caughtBy === 'model' ? runModel(tree, budget) : runSimulation(tree, budget, 1),
+    mutant.caughtBy === 'model'
+      ? runModel(tree, budget)
+      : runSimulation(tree, budget, mutant.promises, 1),
   )
   const promise = finding.promises.find((name) => mutant.promises.includes(name))
   return { mutant, caught: promise !== undefined, promise: promise ?? '-', finding }
@@ -51,7 +53,9 @@ async function baseline(chosen: readonly Mutant[], budget: Budget): Promise<bool
   const findings = await inTree(sound, (tree) =>
     Promise.all([
       needs.has('model') ? runModel(tree, { ...budget, modelScopes: ['smallest'] }) : null,
-      needs.has('simulation') ? runSimulation(tree, { ...budget, seeds: BASELINE_SEEDS }, 1) : null,
+      needs.has('simulation')
+        ? runSimulation(tree, { ...budget, seeds: BASELINE_SEEDS }, [], 1)
+        : null,
     ]),
   )
   const failed = findings.filter((finding) => finding?.failed === true)

@@ -4,11 +4,13 @@
  * Whatever else the verifier says is an error that names the remedy.
  */
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const MODEL = join(import.meta.dirname, 'tenure.pml')
+const INLINE_LINES = inlineLines(readFileSync(MODEL, 'utf8'))
 const MEMORY_MIB = 3000
 const DEPTH_MAX = 1_000_000
 const BUILD_MS = 600_000
@@ -22,7 +24,7 @@ export type Report = {
   readonly seconds: number
   /** A cycle in which the property stays broken for ever. */
   readonly hasCycle: boolean
-  /** Lines of the model that no run reached. */
+  /** Lines of the model's processes that the run did not reach. */
   readonly unreached: ReadonlySet<number>
 }
 
@@ -86,12 +88,25 @@ export function readReport(output: string, property: string): Report {
   }
 }
 
+/** Not those of an inline: it has a copy in each step that uses it, and the step is looked at itself. */
 function unreachedLines(output: string): ReadonlySet<number> {
   const lines = new Set<number>()
   for (const match of output.matchAll(/tenure\.pml:(\d+), state \d+, "(?!-end-)/g)) {
-    lines.add(Number(match[1]))
+    const line = Number(match[1])
+    if (!INLINE_LINES.has(line)) lines.add(line)
   }
   return lines
+}
+
+function inlineLines(model: string): ReadonlySet<number> {
+  const inside = new Set<number>()
+  let isInside = false
+  for (const [index, text] of model.split('\n').entries()) {
+    if (text.startsWith('inline ')) isInside = true
+    if (isInside) inside.add(index + 1)
+    if (text === '}') isInside = false
+  }
+  return inside
 }
 
 async function must(folder: string, program: string, words: readonly string[], from: string) {

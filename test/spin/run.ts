@@ -4,7 +4,7 @@
  *   node --import tsx test/spin/run.ts [--scope smallest|ci|full]
  *
  * Passed: each sound configuration was exhausted and has no cycle that breaks a property; each mutant has
- * one; and no step of the model stayed unreached in all of the scope's sound configurations together (a
+ * one; and no step of a process stayed unreached in all of the scope's sound configurations together (a
  * step that cannot happen proves nothing). The last is asked of `ci` and `full`.
  */
 import { pathToFileURL } from 'node:url'

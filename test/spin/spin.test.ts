@@ -11,8 +11,8 @@ const EXHAUSTED = `State-vector 132 byte, depth reached 888, errors: 0
     67858 states, stored (293012 visited)
   1.2e+06 transitions (= visited+matched)
 unreached in proctype member
-	tenure.pml:301, state 12, "seat[m] = 2"
-	tenure.pml:340, state 99, "-end-"
+	tenure.pml:9001, state 12, "seat[m] = 2"
+	tenure.pml:9002, state 99, "-end-"
 pan: elapsed time 1.32 seconds
 `
 
@@ -36,7 +36,7 @@ test('spin: a report is read', () => {
       depth: 888,
       seconds: 1.32,
       hasCycle: false,
-      unreached: [301],
+      unreached: [9001],
     },
   )
   const cycle = EXHAUSTED.replace('errors: 0', 'errors: 1')
