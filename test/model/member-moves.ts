@@ -84,7 +84,7 @@ function acquireMoves(model: Model, process: number, partition: number): void {
   const fields = model.process(process)
   const seat = model.seats.of(model.from[fields.seats + partition] as number)
   if (seat.status !== 'acquiring') return
-  if ((model.from[fields.seals + partition] as number) === model.settings.sealsBeforeRead) {
+  if ((model.from[fields.seals + partition] as number) >= model.settings.sealsBeforeRead) {
     model.begin(() => `${nameOf(model, process)}: acquired (p${partition})`)
     model.feed(process, partition, { type: 'acquired' })
     model.row[model.layout.readers + partition] = seat.grant
