@@ -105,7 +105,7 @@ export class PartitionRun<Cursor> implements Partition {
   }
 
   async work<T>(fn: (partition: Partition) => T | Promise<T>): Promise<T> {
-    await this.enter()
+    if (!this.admits()) await this.enter()
     try {
       return await fn(this)
     } finally {
@@ -215,6 +215,13 @@ export class PartitionRun<Cursor> implements Partition {
     } catch (error: unknown) {
       this.reporter.handlerFailed('lost', error)
     }
+  }
+
+  /** Admits at once, as mostly: then the work begins in the same turn as the look at the clock. */
+  private admits(): boolean {
+    if (!this.slots.hasRoom() || this.gate.enter() !== null) return false
+    this.slots.take()
+    return true
   }
 
   private async enter(): Promise<void> {
