@@ -82,7 +82,7 @@ export async function connectStreams(
  *     streams,
  *     prefix: 'orders',
  *     seal: (token) => fence.seal(token),
- *     checkpoint: { load: (token) => readCheckpoint(pool, token) },
+ *     checkpoint: { load: (token, name) => readCheckpoint(pool, token, { name }) },
  *     handle: ({ message, token, checkpoint, idempotencyKey }) =>
  *       fencedTransaction(pool, token, { idempotencyKey, checkpoint }, (client) => apply(client, message)),
  *   }),

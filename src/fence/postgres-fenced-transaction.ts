@@ -45,6 +45,8 @@ export type FencedOptions = {
 }
 
 export type LaggingCheckpoint = {
+  /** Of the input: several inputs of one group have a checkpoint each. 200 characters at most [empty]. */
+  readonly name?: string
   /** Of what is applied. */
   readonly position: number
   /** Up to here all is done once this commits; 0 or more. Read as the last before COMMIT. */
@@ -102,7 +104,7 @@ export async function fencedTransaction<T>(
       if (by !== null) return { ok: true, applied: false, by }
       const outbox = { add: (message: OutboxMessage) => addMessage(client, place, message) }
       const value = await work(client, outbox)
-      if (typeof checkpoint === 'object') await raise(client, place, checkpoint.sequence)
+      if (checkpoint?.lagging != null) await raise(client, place, checkpoint, checkpoint.lagging)
       return { ok: true, applied: true, value }
     }),
   )
@@ -118,21 +120,28 @@ export async function fencedTransaction<T>(
 export async function readCheckpoint(
   pool: PostgresPool,
   token: TokenPlace,
-  options: { readonly schema?: string } = {},
+  options: {
+    readonly schema?: string
+    /** The one that the checkpoint was given in `fencedTransaction` [empty]. */
+    readonly name?: string
+  } = {},
 ): Promise<number> {
   const schema = schemaNameOf(options.schema)
+  const name = checkName(options.name ?? '')
   await checkReady(pool, schema)
-  return storedPosition(pool, { schema, token })
+  return storedPosition(pool, { schema, token }, name)
 }
 
 async function storedPosition(
   client: Pick<PostgresPool, 'query'>,
   { schema, token }: { readonly schema: string; readonly token: TokenPlace },
+  name: string,
 ): Promise<number> {
   const { rows } = await askTables<{ position: string }>(
     client,
-    `select position from ${schema}.tenure_checkpoint where group_name = $1 and partition = $2`,
-    [token.group, token.partition],
+    `select position from ${schema}.tenure_checkpoint
+      where group_name = $1 and partition = $2 and name = $3`,
+    [token.group, token.partition, name],
   )
   return Number(rows[0]?.position ?? 0)
 }
@@ -152,27 +161,35 @@ async function appliedBefore(
   client: PoolClient,
   place: Place,
   idempotencyKey: string | undefined,
-  checkpoint: FencedOptions['checkpoint'],
+  checkpoint: Checkpoint | null,
 ): Promise<'idempotency-key' | 'checkpoint' | null> {
   if (idempotencyKey !== undefined && !(await takeKey(client, place, idempotencyKey))) {
     return 'idempotency-key'
   }
-  if (checkpoint === undefined) return null
+  if (checkpoint === null) return null
+  const { name, position, lagging } = checkpoint
   const isFree =
-    typeof checkpoint === 'number'
-      ? await advance(client, place, checkpoint)
-      : (await storedPosition(client, place)) < checkpoint.position
+    lagging === null
+      ? await advance(client, place, name, position)
+      : (await storedPosition(client, place, name)) < position
   if (isFree) return null
   if (idempotencyKey !== undefined) await returnKey(client, place, idempotencyKey)
   return 'checkpoint'
 }
 
 /** As the last step, so that transactions of one partition wait for each other only here. */
-async function raise(client: PoolClient, place: Place, sequence: number): Promise<void> {
+async function raise(
+  client: PoolClient,
+  place: Place,
+  { name }: Checkpoint,
+  lagging: LaggingCheckpoint,
+): Promise<void> {
+  // Asked for here and not before: what else was done meanwhile counts.
+  const { sequence } = lagging
   if (!Number.isSafeInteger(sequence) || sequence < 0) {
     throw badOption('checkpoint.sequence', 'must be a whole number, 0 or more')
   }
-  if (sequence > 0) await advance(client, place, sequence)
+  if (sequence > 0) await advance(client, place, name, sequence)
 }
 
 /** False when the key is there already. Waits for a transaction that is about to take it. */
@@ -196,17 +213,22 @@ async function returnKey(client: PoolClient, { schema, token }: Place, key: stri
 }
 
 /** False when the stored checkpoint is not below the position. */
-async function advance(client: PoolClient, place: Place, position: number): Promise<boolean> {
+async function advance(
+  client: PoolClient,
+  place: Place,
+  name: string,
+  position: number,
+): Promise<boolean> {
   const { count } = await askTables(
     client,
-    `insert into ${place.schema}.tenure_checkpoint as stored (${TOKEN_COLUMNS}, position)
-      values ($1, $2, $3, $4, $5, $6)
-      on conflict (group_name, partition) do update
+    `insert into ${place.schema}.tenure_checkpoint as stored (${TOKEN_COLUMNS}, name, position)
+      values ($1, $2, $3, $4, $5, $6, $7)
+      on conflict (group_name, partition, name) do update
         set position = excluded.position, incarnation = excluded.incarnation,
             generation = excluded.generation, session = excluded.session,
             updated_at = clock_timestamp()
         where stored.position < excluded.position`,
-    [...tokenValues(place), position],
+    [...tokenValues(place), name, position],
   )
   return count === 1
 }
@@ -227,26 +249,37 @@ async function addMessage(client: PoolClient, place: Place, message: OutboxMessa
   )
 }
 
-/** The checkpoint as it is to be applied: one that cannot lag is a number. */
-function checkOptions({
-  idempotencyKey,
-  checkpoint,
-}: FencedOptions): number | LaggingCheckpoint | undefined {
+type Checkpoint = {
+  readonly name: string
+  readonly position: number
+  /** Null: it rises to `position` itself. */
+  readonly lagging: LaggingCheckpoint | null
+}
+
+/** The checkpoint as it is to be applied, null without one. */
+function checkOptions({ idempotencyKey, checkpoint }: FencedOptions): Checkpoint | null {
   const isKey = (key: string) => key.length > 0 && key.length <= KEY_LENGTH_MAX
   if (idempotencyKey !== undefined && !isKey(idempotencyKey)) {
     throw badOption('idempotencyKey', `must be 1-${KEY_LENGTH_MAX} characters`)
   }
-  if (checkpoint === undefined) return undefined
+  if (checkpoint === undefined) return null
+  const lagging = typeof checkpoint === 'number' ? null : checkpoint
   const position = typeof checkpoint === 'number' ? checkpoint : checkpoint.position
+  const name = checkName(lagging?.name ?? '')
   if (!Number.isSafeInteger(position) || position <= 0) {
     throw badOption('checkpoint', 'must be a whole number above 0')
   }
-  if (typeof checkpoint === 'number' || idempotencyKey !== undefined) return checkpoint
-  if (checkpoint.sequence === position) return position
+  if (lagging === null || idempotencyKey !== undefined) return { name, position, lagging }
+  if (lagging.sequence === position) return { name, position, lagging: null }
   throw badOption(
     'idempotencyKey',
     'must be given where the checkpoint lags: what is done above that is known by it alone',
   )
+}
+
+function checkName(name: string): string {
+  if (name.length <= KEY_LENGTH_MAX) return name
+  throw badOption('checkpoint.name', `must be ${KEY_LENGTH_MAX} characters at most`)
 }
 
 function badOption(field: string, what: string) {

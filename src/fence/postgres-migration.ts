@@ -83,9 +83,10 @@ create index if not exists tenure_idempotency_applied_at
 create table if not exists ${s}.tenure_checkpoint (
   group_name text not null,
   partition integer not null,
+  name text not null default '',
   position bigint not null,${TOKEN_COLUMNS},
   updated_at timestamptz not null default clock_timestamp(),
-  primary key (group_name, partition)
+  primary key (group_name, partition, name)
 );
 create table if not exists ${s}.tenure_outbox (
   id bigint generated always as identity primary key,

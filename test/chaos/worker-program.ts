@@ -82,7 +82,7 @@ async function start() {
       ...{ streams, prefix: input.prefix, failuresMax: Number.POSITIVE_INFINITY },
       backOff: { firstMs: 100, maxMs: 1000 },
       seal: (token, partition) => insist(partition, () => fence.seal(token)),
-      checkpoint: { load: (token) => readCheckpoint(pool, token) },
+      checkpoint: { load: (token, name) => readCheckpoint(pool, token, { name }) },
       handle,
     }),
   })

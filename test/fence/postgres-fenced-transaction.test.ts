@@ -190,6 +190,23 @@ test('a checkpoint that lags at 0 is none yet; one that lags without a key is re
   assert.deepEqual(await apply(alone), { ok: true, applied: false, by: 'checkpoint' })
 })
 
+test('checkpoints of two inputs of one partition, each under its name, do not hide each other', async (t) => {
+  const { apply, pool } = await makeWorld(t)
+  const orders = { name: 'orders', position: 9, sequence: 9 }
+  const refunds = { name: 'refunds', position: 4, sequence: 4 }
+  assert.deepEqual(await apply({ checkpoint: orders }), { ok: true, applied: true, value: 'x' })
+  assert.deepEqual(await apply({ checkpoint: refunds }), { ok: true, applied: true, value: 'x' })
+  assert.equal(await readCheckpoint(pool, TOKEN, { name: 'orders' }), 9)
+  assert.equal(await readCheckpoint(pool, TOKEN, { name: 'refunds' }), 4)
+  assert.equal(await readCheckpoint(pool, TOKEN), 0)
+  const again = { ok: true, applied: false, by: 'checkpoint' }
+  assert.deepEqual(await apply({ checkpoint: refunds }), again)
+  await assert.rejects(
+    apply({ checkpoint: { ...orders, name: 'n'.repeat(201) } }),
+    /checkpoint.name must be/,
+  )
+})
+
 test('positions of one partition with a lagging checkpoint run side by side', async (t) => {
   const { pool } = await makeWorld(t)
   let letGo = () => {}

@@ -28,7 +28,7 @@ const consumer = partitionedConsumer({
   streams,
   prefix: PREFIX,
   seal: (token) => fence.seal(token),
-  checkpoint: { load: (token) => readCheckpoint(pool, token) },
+  checkpoint: { load: (token, name) => readCheckpoint(pool, token, { name }) },
   // Applied once, whoever delivers it, and so is the row in the outbox. A refusal is returned as it is.
   handle: ({ message, token, checkpoint }) =>
     fencedTransaction(pool, token, { checkpoint }, async (client, outbox) => {

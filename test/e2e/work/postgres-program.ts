@@ -53,7 +53,7 @@ function consumerOptions(): PartitionedConsumerOptions {
   return {
     ...common,
     seal: (token) => fence.seal(token),
-    checkpoint: { load: (token) => readCheckpoint(pool, token) },
+    checkpoint: { load: (token, name) => readCheckpoint(pool, token, { name }) },
     handle: async (work) => {
       const { token, checkpoint, idempotencyKey } = work
       await think(work)
