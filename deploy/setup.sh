@@ -2,7 +2,7 @@
 # Gets a machine ready to run Tenure's development commands: checks Node, installs the npm packages
 # when they are missing or older than the lock file, and installs etcd and nats-server through apt or
 # Homebrew when they are not there. With TENURE_SETUP=test also the servers that only the tests need:
-# PostgreSQL and Redis. Does nothing, quickly, when all is present.
+# PostgreSQL, PgBouncer and Redis, and Spin. Does nothing, quickly, when all is present.
 #
 # Exit codes: 0 ready, 1 a step failed, 3 something is missing that only you can install (the line
 # that would do it is printed). Progress goes to stderr, standard output stays empty.
@@ -118,6 +118,10 @@ install_servers() {
     if ! has_postgres; then
       apt_names+=(postgresql)
       brew_names+=(postgresql@16)
+    fi
+    if ! command -v pgbouncer >/dev/null; then
+      apt_names+=(pgbouncer)
+      brew_names+=(pgbouncer)
     fi
     if ! is_present redis-server TENURE_REDIS_BIN; then
       apt_names+=(redis-server)

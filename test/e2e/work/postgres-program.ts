@@ -43,7 +43,11 @@ const worker = await startWorker({
   ...{ group, member, settings, nats, etcd: { endpoints: [options.etcd] } },
   ...partitionedConsumer(consumerOptions()),
 })
-await worker.done.finally(() => Promise.all([streams.close(), pool.end()]))
+try {
+  await worker.done
+} finally {
+  await Promise.all([streams.close(), pool.end()])
+}
 
 function consumerOptions(): PartitionedConsumerOptions {
   const common = { streams, prefix, concurrency }
