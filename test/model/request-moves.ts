@@ -42,65 +42,59 @@ export function requestMoves(model: Model, process: number): void {
 type Of<Type extends Request['type']> = Request & { readonly type: Type }
 
 function confirmMoves(model: Model, process: number, item: number, request: Of<'confirm'>): void {
-  const { partition, id } = request
-  const record = model.from[model.layout.records + partition] as number
-  const stored = model.words.stored(record)
-  const event = model.words.event(partition, { type: 'confirmed', id, stored })
-  answer(
-    model,
-    process,
-    event,
-    () => 'store answers confirm',
-    () => take(model, process, item),
-  )
+  const record = model.from[model.layout.records + request.partition] as number
+  answer(model, process, { item, executes: null, event: model.words.confirmed(item, record) })
 }
 
 function commitMoves(model: Model, process: number, item: number, request: Of<'commit'>): void {
   const { commit, from } = request
-  const entry = model.words.commits.of(commit)
-  const { partition, next } = entry.commit
-  const { operation } = next
+  const { words } = model
+  const { partition } = words.commits.of(commit).commit
   const verdict = model.store.judge(model.from, commit)
-  const execute = () => {
-    take(model, process, item)
-    if (verdict === 'done') land(model, commit, { type: 'process', from })
-  }
-  const words = () => `${next.phase} ${next.incarnation}.${next.generation} (p${partition})`
   if (verdict === 'done') {
-    const done = model.words.event(partition, { type: 'committed', operation })
-    answer(model, process, done, () => `${words()} done`, execute)
+    answer(model, process, { item, executes: request, event: words.committed(commit) })
   } else {
-    const stands = model.words.stored(model.from[model.layout.records + partition] as number)
-    const refused = model.words.event(partition, { type: 'refused', operation, stands })
-    answer(model, process, refused, () => `${words()} refused`, execute)
+    const stands = model.from[model.layout.records + partition] as number
+    answer(model, process, { item, executes: null, event: words.refused(commit, stands) })
     // Told for the record or for the whole batch, as the batch happens to be.
     if (verdict === 'refused-all') {
-      const all = model.words.event(partition, { type: 'refused-all', operation })
-      answer(model, process, all, () => `${words()} refused with its batch`, execute)
+      answer(model, process, { item, executes: null, event: words.refusedAll(commit) })
     }
   }
   if (!model.has('lost')) return
-  model.begin(() => `${nameOf(model, process)}: ${words()} times out`)
+  model.begin(() => `${nameOf(model, process)}: ${wordsOf(model, item)} times out`)
   model.spend('lost')
   take(model, process, item)
   put(model, process, { type: 'limbo', commit, from })
-  model.feed(process, partition, { type: 'unsettled', operation })
+  model.feedEvent(process, partition, words.unsettled(commit))
   model.done(false)
 }
 
 function limboMoves(model: Model, process: number, item: number, request: Of<'limbo'>): void {
   const { commit, from } = request
-  const { next } = model.words.commits.of(commit).commit
-  const words = () => `${next.phase} ${next.incarnation}.${next.generation}`
   if (model.store.judge(model.from, commit) === 'done') {
-    model.begin(() => `${nameOf(model, process)}: ${words()} lands late`)
+    model.begin(() => `${nameOf(model, process)}: ${wordsOf(model, item)} lands late`)
     take(model, process, item)
     land(model, commit, { type: 'process', from })
     model.done(true)
   }
-  model.begin(() => `${nameOf(model, process)}: ${words()} never lands`)
+  model.begin(() => `${nameOf(model, process)}: ${wordsOf(model, item)} never lands`)
   take(model, process, item)
   model.done(true)
+}
+
+/** `owned 1.2 (p0)`: what the request would write. */
+function wordsOf(model: Model, item: number): string {
+  const request = model.words.requests.of(item)
+  if (request.type === 'confirm') return 'store answers confirm'
+  const { next, partition } = model.words.commits.of(request.commit).commit
+  return `${next.phase} ${next.incarnation}.${next.generation} (p${partition})`
+}
+
+const OUTCOMES: Readonly<Partial<Record<OwnershipEvent['type'], string>>> = {
+  committed: ' done',
+  refused: ' refused',
+  'refused-all': ' refused with its batch',
 }
 
 /** The store writes the record. */
@@ -111,29 +105,41 @@ export function land(model: Model, commit: number, sender: Sender): void {
   countCommit(model, written.partition)
 }
 
+/** `executes`: the commit that lands; null: nothing does. */
+type Answer = {
+  readonly item: number
+  readonly executes: Of<'commit'> | null
+  readonly event: number
+}
+
 /** The reply comes at once, or waits. */
-function answer(
-  model: Model,
-  process: number,
-  event: number,
-  words: () => string,
-  execute: () => void,
-): void {
+function answer(model: Model, process: number, given: Answer): void {
   const isStopped = model.from[model.process(process).asleep] !== 0
   if (!isStopped) {
-    model.begin(() => `${nameOf(model, process)}: ${words()}`)
-    execute()
-    deliver(model, process, event)
+    model.begin(() => answerWords(model, process, given))
+    execute(model, process, given)
+    deliver(model, process, given.event)
     model.done(true)
   }
   if (!isStopped && !model.has('late')) return
-  model.begin(() => `${nameOf(model, process)}: ${words()}, the reply is on its way`)
+  model.begin(() => `${answerWords(model, process, given)}, the reply is on its way`)
   // What a stopped process is told waits in its socket, at no cost.
   if (!isStopped) model.spend('late')
-  execute()
+  execute(model, process, given)
   const { replies } = model.process(process)
-  model.row[replies] = model.words.with(model.row[replies] as number, event)
+  model.row[replies] = model.words.with(model.row[replies] as number, given.event)
   model.done(isStopped)
+}
+
+function execute(model: Model, process: number, { item, executes }: Answer): void {
+  take(model, process, item)
+  if (executes === null) return
+  land(model, executes.commit, { type: 'process', from: executes.from })
+}
+
+function answerWords(model: Model, process: number, { item, event }: Answer): string {
+  const { type } = model.words.events.of(event).event
+  return `${nameOf(model, process)}: ${wordsOf(model, item)}${OUTCOMES[type] ?? ''}`
 }
 
 /**

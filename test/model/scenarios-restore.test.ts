@@ -117,7 +117,7 @@ test('W2: a token counts as given up when the request is sent, whatever became o
   assert.equal(walk.stands(), 'owned 1.1 a')
   assert.equal(walk.holds(A), 'handing-over 1.1')
   walk.cannot('a: acquired (p0)')
-  walk.go('a: owned 2.2 lands late', 'a: map shows owned 2.2 (p0)', 'a: acquired (p0)')
+  walk.go('a: owned 2.2 (p0) lands late', 'a: map shows owned 2.2 (p0)', 'a: acquired (p0)')
   assert.equal(walk.holds(A), 'serving 2.2')
 })
 

@@ -23,7 +23,7 @@ test('V5: a token that was given up is not acquired again on the strength of an 
     'a: drained, its map shows-nobody (p0)',
     'a: vacant 1.1 (p0) times out',
     'a: store answers confirm, the reply is on its way',
-    'a: vacant 1.1 lands late',
+    'a: vacant 1.1 (p0) lands late',
     'a: map shows vacant 1.1 (p0)',
   )
   assert.equal(walk.holds(A), 'absent')

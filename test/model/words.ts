@@ -58,6 +58,9 @@ export class Words {
   private readonly added = new Memory<number>()
   private readonly removed = new Memory<number>()
   private readonly seen = new Memory<number>()
+  private readonly answers = new Memory<number>()
+  private readonly refusals = new Memory<number>()
+  private readonly confirmations = new Memory<number>()
   private readonly contents = new Map<string, number>()
   private readonly byOperation = new Map<string, number>()
 
@@ -131,6 +134,46 @@ export class Words {
       const items = [...this.items(bag)]
       items.splice(items.indexOf(item), 1)
       return this.bag(items)
+    })
+  }
+
+  /** The answers to a commit, `record` being what stands. */
+  committed(commit: number): number {
+    return this.answers.of(pair(commit, 0), () => {
+      const { partition, next } = this.commits.of(commit).commit
+      return this.event(partition, { type: 'committed', operation: next.operation })
+    })
+  }
+
+  refused(commit: number, record: number): number {
+    return this.refusals.of(pair(commit, record), () => {
+      const { partition, next } = this.commits.of(commit).commit
+      const stands = this.stored(record)
+      return this.event(partition, { type: 'refused', operation: next.operation, stands })
+    })
+  }
+
+  refusedAll(commit: number): number {
+    return this.answers.of(pair(commit, 1), () => {
+      const { partition, next } = this.commits.of(commit).commit
+      return this.event(partition, { type: 'refused-all', operation: next.operation })
+    })
+  }
+
+  unsettled(commit: number): number {
+    return this.answers.of(pair(commit, 2), () => {
+      const { partition, next } = this.commits.of(commit).commit
+      return this.event(partition, { type: 'unsettled', operation: next.operation })
+    })
+  }
+
+  /** The answer to a confirming read. */
+  confirmed(request: number, record: number): number {
+    return this.confirmations.of(pair(request, record), () => {
+      const read = this.requests.of(request)
+      if (read.type !== 'confirm') throw new Error('only a read is confirmed')
+      const { partition, id } = read
+      return this.event(partition, { type: 'confirmed', id, stored: this.stored(record) })
     })
   }
 
