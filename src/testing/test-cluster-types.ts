@@ -31,7 +31,10 @@ export type TestWorker = TestProcess & { readonly worker: Worker }
 export type TestServe = TestProcess & ServeParts
 export type TestObserver = TestProcess & { readonly observer: Observer }
 
-/** Options, or what makes them for each life of the process. */
+/**
+ * Options, or what makes them for each life of the process. From a function TypeScript does not infer the
+ * cursor's type; name it: `startWorker<Cursor>(…)`.
+ */
 export type WorkerProgram<Cursor> =
   | TestWorkerOptions<Cursor>
   | ((process: TestProcess) => TestWorkerOptions<Cursor>)
