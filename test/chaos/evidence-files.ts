@@ -8,16 +8,17 @@ import type { HistoryLog } from '../../src/evidence/history-log.ts'
 import { jsonLines } from '../../src/evidence/json-lines.ts'
 import type { Cluster } from './cluster.ts'
 import { PREFIX } from './layout.ts'
-import type { ProbeLine } from './probe-program.ts'
+import type { MachineLine, WaitLine } from './machine-load.ts'
 import type { PublishedOrder } from './producer-program.ts'
 import { natsServers } from './servers.ts'
+import type { StoredOrders } from './stream-losses.ts'
 import type { RefusedLine } from './worker-program.ts'
 
 export type GatheredEvidence = {
-  readonly inputs: readonly string[]
-  readonly stored: ReadonlySet<string>
+  readonly published: readonly PublishedOrder[]
+  readonly stored: StoredOrders
   readonly refused: readonly RefusedLine[]
-  readonly probes: readonly ProbeLine[]
+  readonly machine: readonly MachineLine[]
 }
 
 const READ_TIMEOUT_MS = 60_000
@@ -25,16 +26,21 @@ const READ_TIMEOUT_MS = 60_000
 /** Writes what `tenure verify` reads into the run's folder too. */
 export async function gatherEvidence(
   cluster: Cluster,
-  known: { readonly accepts: readonly AcceptLine[]; readonly history: HistoryLog },
+  known: {
+    readonly accepts: readonly AcceptLine[]
+    readonly history: HistoryLog
+    readonly waits: readonly WaitLine[]
+  },
 ): Promise<GatheredEvidence> {
   const refused = cluster.refusedFiles().flatMap((file) => readLines<RefusedLine>(file))
   writeLines(join(cluster.folder, 'accepts.jsonl'), [...known.accepts, ...refused])
   writeLines(join(cluster.folder, 'history.jsonl'), historyLines(known.history))
+  writeLines(join(cluster.folder, 'waits.jsonl'), known.waits)
   return {
-    inputs: readInputs(cluster.listFile),
+    published: readLines<PublishedOrder>(cluster.listFile),
     stored: await readStored(cluster),
     refused,
-    probes: readLines<ProbeLine>(cluster.probeFile),
+    machine: [...readLines<MachineLine>(cluster.probeFile), ...known.waits],
   }
 }
 
@@ -42,19 +48,18 @@ export function readInputs(listFile: string): readonly string[] {
   return readLines<PublishedOrder>(listFile).map(({ input }) => input)
 }
 
-/** Ids of all messages that the stream holds. */
-async function readStored({ layout }: Cluster): Promise<ReadonlySet<string>> {
+async function readStored({ layout }: Cluster): Promise<StoredOrders> {
   const streams = await connectStreams({ nats: { servers: natsServers(layout) } })
   const over = new AbortController()
   const timer = setTimeout(() => over.abort(), READ_TIMEOUT_MS)
-  const stored = new Set<string>()
+  const stored = new Map<number, string>()
   try {
     const subjects = workSubjects(PREFIX)
     const { lastSequence } = await streams.streamState(subjects.stream)
     if (lastSequence === 0) return stored
     const from = { stream: subjects.stream, subject: subjects.all, fromSequence: 1 }
     for await (const { messageId, sequence } of streams.read({ ...from, signal: over.signal })) {
-      stored.add(messageId)
+      stored.set(sequence, messageId)
       if (sequence >= lastSequence) break
     }
     return stored

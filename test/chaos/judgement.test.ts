@@ -9,6 +9,7 @@ import { createSeededRandom } from '../../src/testing/seeded-random.ts'
 import { effect, soundRun, token } from '../evidence/evidence-world.ts'
 import type { FaultLine } from './faults.ts'
 import { judgeRun, type RunEvidence } from './judgement.ts'
+import type { PublishedOrder } from './producer-program.ts'
 import { makeReport, reportLines } from './report.ts'
 import type { RefusedLine } from './worker-program.ts'
 
@@ -28,16 +29,26 @@ function soundEvidence(of: Partial<RunEvidence> = {}): RunEvidence {
   const { history, accepts, inputs } = soundRun()
   const refused = accepts.filter((line) => line.type === 'effect' && line.outcome === 'refused')
   return {
-    ...{ fromMs: 0, toMs: RUN_MS, inputs, stored: new Set(inputs) },
+    ...{ fromMs: 0, toMs: RUN_MS, ...publishedAs(inputs) },
     accepts: accepts.filter((line) => !refused.includes(line)),
     refused: refused.map((line) => ({ ...line, reason: 'stale' }) as RefusedLine),
     effects: [],
     history: { events: history, missing: [], timed: true },
     faults: Array.from({ length: 14 }, (_, index) => faultAt(20_000 + index)),
-    ...{ leaderChangesMs: [], settled: [], probes: [], ends: [] },
+    ...{ leaderChangesMs: [], settled: [], machine: [], ends: [] },
     ...of,
   }
 }
+
+/** Each on its own place in the stream, and still there. */
+function publishedAs(inputs: readonly string[]): Pick<RunEvidence, 'published' | 'stored'> {
+  const published = inputs.map(
+    (input, index): PublishedOrder => ({ input, key: 'k', partition: 0, sequence: index + 1 }),
+  )
+  return { published, stored: new Map(published.map((one) => [one.sequence, one.input])) }
+}
+
+const INPUTS = soundRun().inputs
 
 function failuresOf(of: Partial<RunEvidence>): readonly string[] {
   return judgeRun(soundEvidence(of)).failures.map(({ promise }) => promise)
@@ -49,11 +60,17 @@ test('a sound run passes', () => {
 })
 
 test('a lost input breaks S11, unless the stream itself lost it', () => {
-  const inputs = [...soundEvidence().inputs, 'i-9']
-  assert.deepEqual(failuresOf({ inputs, stored: new Set(inputs) }), ['S11'])
-  const judgement = judgeRun(soundEvidence({ inputs }))
-  assert.equal(judgement.verdict, 'passed')
-  assert.equal(judgement.counts.lostByStream, 1)
+  const lost = publishedAs([...INPUTS, 'i-9'])
+  assert.deepEqual(failuresOf(lost), ['S11'])
+  const forgotten = judgeRun(soundEvidence({ ...lost, stored: publishedAs(INPUTS).stored }))
+  assert.deepEqual([forgotten.verdict, forgotten.counts.lostByStream], ['passed', 1])
+  // The stream went back, and gave i-9 a number below what the partition had applied.
+  const applied = lost.published.slice(0, INPUTS.length)
+  const gone = { input: 'i-8', key: 'k', partition: 0, sequence: INPUTS.length + 2 }
+  const behind = judgeRun(soundEvidence({ ...lost, effects: [...applied, gone] }))
+  assert.deepEqual([behind.verdict, behind.counts.lostByStream], ['passed', 1])
+  const elsewhere = { ...gone, partition: 1 }
+  assert.deepEqual(failuresOf({ ...lost, effects: [...applied, elsewhere] }), ['S11'])
 })
 
 test('a stale write that was accepted breaks S3, and the partition is named', () => {
@@ -123,15 +140,20 @@ test('a take-over has its time, and one that never comes breaks L1', () => {
 test('a machine that stalls voids a bound, and too much of it the run', () => {
   const settled = [{ fromMs: 30_000, tookMs: 20_000, last: 'settled' }]
   assert.deepEqual(failuresOf({ settled }), ['L4'])
-  const short = { type: 'stall', fromMs: 35_000, toMs: 36_000 } as const
-  const voided = judgeRun(soundEvidence({ settled, probes: [short] }))
+  const stall = (fromMs: number) => ({ type: 'stall', fromMs, toMs: fromMs + 450 }) as const
+  const machine = [stall(35_000), stall(40_000)]
+  const [once] = machine
+  assert.deepEqual(failuresOf({ settled, machine: once === undefined ? [] : [once] }), ['L4'])
+  const long = {
+    ...{ settled, machine, toMs: 5 * RUN_MS },
+    faults: Array.from({ length: 70 }, (_, index) => faultAt(20_000 + index)),
+  }
+  const voided = judgeRun(soundEvidence(long))
   assert.deepEqual([voided.verdict, voided.counts.voided], ['passed', 1])
-  const long = { type: 'stall', fromMs: 35_000, toMs: 45_000 } as const
-  assert.equal(judgeRun(soundEvidence({ settled, probes: [long] })).verdict, 'machine-too-busy')
-  const lost = { inputs: [...soundEvidence().inputs, 'i-9'] }
-  const stored = new Set(lost.inputs)
-  const unsafe = judgeRun(soundEvidence({ ...lost, stored, probes: [long] }))
-  assert.equal(unsafe.verdict, 'failed')
+  const tooBusy = judgeRun(soundEvidence({ settled, machine }))
+  assert.equal(tooBusy.verdict, 'machine-too-busy')
+  const lost = publishedAs([...INPUTS, 'i-9'])
+  assert.equal(judgeRun(soundEvidence({ ...lost, settled, machine })).verdict, 'failed')
 })
 
 test('the report fits a terminal, however much failed', () => {

@@ -2,8 +2,7 @@
  * The verdict over a run: safety by `tenure verify` (src/evidence) and by the rules of each single write
  * of a record, liveness by its bounds, and whether the run was hard enough to show anything.
  *
- * What the stream acknowledged and does not hold any more is the stream's loss, told apart by reading it
- * whole at the end: no worker could have had it.
+ * What the stream itself lost is told apart by reading it whole at the end (stream-losses.ts).
  */
 import { type AcceptLine, tokenId } from '../../src/evidence/accept-log.ts'
 import { describeGap, describeViolation } from '../../src/evidence/findings.ts'
@@ -12,10 +11,12 @@ import { type Verification, verifyRun } from '../../src/evidence/verify.ts'
 import { assertGrantsSound } from '../e2e/support/group-history.ts'
 import type { AcceptedEffect } from './accept-store.ts'
 import type { FaultLine } from './faults.ts'
-import { longStalls, type Measure, measureLiveness } from './liveness.ts'
+import { type Measure, measureLiveness } from './liveness.ts'
+import { type MachineLine, shareOf } from './machine-load.ts'
 import type { UnexpectedEnd } from './nodes.ts'
-import type { ProbeLine } from './probe-program.ts'
+import type { PublishedOrder } from './producer-program.ts'
 import type { Settled } from './settled.ts'
+import { findStreamLosses, type StoredOrders } from './stream-losses.ts'
 import type { RefusedLine } from './worker-program.ts'
 
 export type RunEvidence = {
@@ -25,14 +26,12 @@ export type RunEvidence = {
   readonly effects: readonly AcceptedEffect[]
   readonly refused: readonly RefusedLine[]
   readonly history: HistoryLog
-  /** Ids of acknowledged orders. */
-  readonly inputs: readonly string[]
-  /** Ids of all orders that the stream holds at the end. */
-  readonly stored: ReadonlySet<string>
+  readonly published: readonly PublishedOrder[]
+  readonly stored: StoredOrders
   readonly faults: readonly FaultLine[]
   readonly leaderChangesMs: readonly number[]
   readonly settled: readonly Settled[]
-  readonly probes: readonly ProbeLine[]
+  readonly machine: readonly MachineLine[]
   readonly ends: readonly UnexpectedEnd[]
 }
 
@@ -60,9 +59,10 @@ export type Counts = {
   readonly overlapping: number
   readonly leaderChanges: number
   readonly drainedOverlapMs: number
-  /** Time in which the machine let nobody run for longer than the margin, as a share. */
-  readonly stalledShare: number
+  /** Durations above their bound while the machine stalled. */
   readonly voided: number
+  /** How much of the run they cover together, 0 .. 1. */
+  readonly voidedShare: number
 }
 
 export type Judgement = {
@@ -74,22 +74,25 @@ export type Judgement = {
 }
 
 const FAULTS_PER_MINUTE_LEAST = 12
-const STALLED_SHARE_MAX = 0.1
+const VOIDED_SHARE_MAX = 0.1
 
 export function judgeRun(evidence: RunEvidence): Judgement {
-  const { history, accepts, refused, inputs, stored, faults } = evidence
-  const kept = inputs.filter((input) => stored.has(input))
+  const { history, accepts, refused, published, faults } = evidence
+  const { gone, behind } = findStreamLosses(published, evidence.effects, evidence.stored)
+  const kept = published
+    .map(({ input }) => input)
+    .filter((input) => !gone.has(input) && !behind.has(input))
   const verification = verifyRun({ accepts: [...accepts, ...refused], history, inputs: kept })
   const measures = measureLiveness({
     ...{ history: history.events, accepts: [...accepts, ...refused], settled: evidence.settled },
-    ...{ probes: evidence.probes, faults, leaderChangesMs: evidence.leaderChangesMs },
+    ...{ machine: evidence.machine, faults, leaderChangesMs: evidence.leaderChangesMs },
     fromMs: evidence.fromMs,
   })
-  const counts = countAll(evidence, verification, measures, inputs.length - kept.length)
+  const counts = countAll(evidence, verification, measures, published.length - kept.length)
   const safety = safetyFailures(evidence, verification, counts)
   const liveness = measures.filter(({ verdict }) => verdict === 'broken').map(describeMeasure)
   const failures = [...safety, ...liveness]
-  const isTooBusy = counts.stalledShare > STALLED_SHARE_MAX
+  const isTooBusy = counts.voidedShare > VOIDED_SHARE_MAX
   const failed = failures.length > 0 ? 'failed' : 'passed'
   const verdict = safety.length === 0 && isTooBusy ? 'machine-too-busy' : failed
   return { verdict, counts, verification, measures, failures }
@@ -101,13 +104,13 @@ function countAll(
   measures: readonly Measure[],
   lostByStream: number,
 ): Counts {
-  const { faults, fromMs, toMs, refused, probes } = evidence
+  const { faults, fromMs, toMs, refused } = evidence
   const minutes = (toMs - fromMs) / 60_000
   const { violations } = verification
   const grants = grantsOf(evidence.history.events)
-  const stalledMs = longStalls(probes).reduce((sum, stall) => sum + stall.toMs - stall.fromMs, 0)
+  const voided = measures.filter(({ verdict }) => verdict === 'void')
   return {
-    published: evidence.inputs.length,
+    published: evidence.published.length,
     applied: evidence.effects.length,
     lost: violations.filter(({ kind }) => kind === 'input-lost').length,
     duplicated: violations.filter(({ kind }) => kind === 'input-doubled').length,
@@ -123,9 +126,13 @@ function countAll(
       Math.round((faults.filter(({ over }) => over > 0).length / faults.length) * 100) / 100,
     leaderChanges: evidence.leaderChangesMs.length,
     drainedOverlapMs: verification.drainedOverlapMs,
-    stalledShare: stalledMs / (toMs - fromMs),
-    voided: measures.filter(({ verdict }) => verdict === 'void').length,
+    voided: voided.length,
+    voidedShare: shareOf(voided.map(stretchOf), evidence),
   }
+}
+
+function stretchOf({ fromMs, tookMs, boundMs }: Measure) {
+  return { fromMs, toMs: fromMs + (tookMs ?? boundMs) }
 }
 
 function safetyFailures(

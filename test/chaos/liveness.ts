@@ -7,7 +7,8 @@
  *   L3  revoke → the owner gave up, or the move was forced or undone
  *   L4  everything healed → all is owned, progresses, and all maps are equal (settled.ts)
  *
- * A duration above its bound is void when the machine itself stalled for longer than the margin meanwhile.
+ * A duration above its bound is void when the machine itself stalled, altogether for longer than the
+ * margin, meanwhile.
  * L2 is measured in commits, so its bound counts what a commit took then, and what the machine took away.
  */
 import { recordOwner } from '../../src/core/partition-record.ts'
@@ -21,8 +22,15 @@ import {
 } from '../../src/evidence/history-log.ts'
 import { groupNow, liveOwner } from '../e2e/support/group-history.ts'
 import { type Disturbances, dueOf, SETTLE_BOUND_MS } from './disturbances.ts'
-import { DRAIN_DEADLINE_MS, MARGIN_MS, TTL_MS } from './layout.ts'
-import type { ProbeLine } from './probe-program.ts'
+import { DRAIN_DEADLINE_MS, TTL_MS } from './layout.ts'
+import {
+  type Involved,
+  isStalled,
+  type MachineLine,
+  type Stretch,
+  slowestCommitMs,
+  stalledMs,
+} from './machine-load.ts'
 import type { Settled } from './settled.ts'
 
 export type LivenessName = 'L1' | 'L2' | 'L3' | 'L4'
@@ -44,7 +52,7 @@ export type LivenessEvidence = Disturbances & {
   readonly history: readonly HistoryEvent[]
   readonly accepts: readonly AcceptLine[]
   readonly settled: readonly Settled[]
-  readonly probes: readonly ProbeLine[]
+  readonly machine: readonly MachineLine[]
   /** What began earlier belongs to the start. */
   readonly fromMs: number
 }
@@ -63,6 +71,7 @@ export const BOUNDS_MS: Readonly<Record<LivenessName, number>> = {
 const COMMITS_OF_A_MOVE = 2
 
 type Unjudged = Omit<Measure, 'verdict' | 'boundMs' | 'isClean'> & {
+  readonly involved: Involved
   readonly dueMs: number
   readonly isClean: boolean
 }
@@ -79,34 +88,29 @@ export function measureLiveness(evidence: LivenessEvidence): readonly Measure[] 
   const ended = all.filter(({ tookMs, dueMs }) => tookMs !== null || dueMs < endMs)
   return ended
     .filter(({ fromMs }) => fromMs >= evidence.fromMs)
-    .map((one) => judge(one, evidence.probes))
+    .map((one) => judge(one, evidence.machine))
 }
 
-function judge({ dueMs, ...one }: Unjudged, probes: readonly ProbeLine[]): Measure {
+function judge({ dueMs, involved, ...one }: Unjudged, machine: readonly MachineLine[]): Measure {
   const { fromMs, tookMs } = one
   const boundMs = dueMs - fromMs
   if (tookMs !== null && tookMs <= boundMs) return { ...one, boundMs, verdict: 'held' }
   const toMs = fromMs + (tookMs ?? boundMs)
-  const isVoid = longStalls(probes).some((stall) => stall.fromMs <= toMs && stall.toMs >= fromMs)
-  return { ...one, boundMs, verdict: isVoid ? 'void' : 'broken' }
-}
-
-/** The machine let nobody run for longer than a session's margin. */
-export function longStalls(probes: readonly ProbeLine[]): readonly ProbeLine[] {
-  return probes.filter(({ type, fromMs, toMs }) => type === 'stall' && toMs - fromMs > MARGIN_MS)
+  return {
+    ...one,
+    boundMs,
+    verdict: isStalled(machine, { fromMs, toMs }, involved) ? 'void' : 'broken',
+  }
 }
 
 /** Two commits as slow as the slowest one meanwhile, and the time for which nobody was let run. */
-function machineShareMs(probes: readonly ProbeLine[], fromMs: number, toMs: number): number {
-  let slowestMs = 0
-  let stalledMs = 0
-  for (const probe of probes) {
-    if (probe.toMs < fromMs || probe.fromMs > toMs) continue
-    const tookMs = probe.toMs - probe.fromMs
-    if (probe.type === 'commit') slowestMs = Math.max(slowestMs, tookMs)
-    else stalledMs += tookMs
-  }
-  return COMMITS_OF_A_MOVE * slowestMs + stalledMs
+function machineShareMs(
+  machine: readonly MachineLine[],
+  stretch: Stretch,
+  involved: Involved,
+): number {
+  const commitsMs = COMMITS_OF_A_MOVE * slowestCommitMs(machine, stretch)
+  return commitsMs + stalledMs(machine, stretch, involved)
 }
 
 /** Seals by partition, in order. */
@@ -144,7 +148,8 @@ function takeOvers(evidence: LivenessEvidence): readonly Unjudged[] {
         members: new Set([...granted, ...move]),
       })
       const tookMs = seal === undefined ? null : seal.atMs - kill.fromMs
-      return [{ promise: 'L1', partition, fromMs: kill.fromMs, tookMs, dueMs, isClean }]
+      const { fromMs } = kill
+      return [{ promise: 'L1', partition, fromMs, tookMs, dueMs, isClean, involved: null }]
     })
   })
 }
@@ -195,15 +200,16 @@ function moves(evidence: LivenessEvidence): readonly Unjudged[] {
     // A new owner that is lost before it seals is L1's matter, or L4's.
     if (revoke === undefined || startMs === undefined) return []
     const fromMs = Math.max(revoke.atMs, workedMs.get(tokenId(token)) ?? 0)
+    const members = new Set([grant.record.owner.member, grant.record.previous?.member ?? ''])
     const { dueMs, isClean } = dueOf(evidence, {
       ...{ fromMs, cameMs: startMs, cause: null },
-      boundMs: BOUNDS_MS.L2 + machineShareMs(evidence.probes, fromMs, startMs),
+      boundMs: BOUNDS_MS.L2 + machineShareMs(evidence.machine, { fromMs, toMs: startMs }, members),
       classes: ['etcd', 'postgres'],
-      members: new Set([grant.record.owner.member, grant.record.previous?.member ?? '']),
+      members,
     })
     const { partition } = grant
     const tookMs = Math.max(0, startMs - fromMs)
-    return [{ promise: 'L2', partition, fromMs, tookMs, dueMs, isClean }]
+    return [{ promise: 'L2', partition, fromMs, tookMs, dueMs, isClean, involved: members }]
   })
 }
 
@@ -221,7 +227,7 @@ function drains(evidence: LivenessEvidence): readonly Unjudged[] {
       members: new Set([recordOwner(record)?.member ?? '', to ?? '']),
     })
     const tookMs = endMs === null ? null : endMs - fromMs
-    found.push({ promise: 'L3', partition, fromMs, tookMs, dueMs, isClean })
+    found.push({ promise: 'L3', partition, fromMs, tookMs, dueMs, isClean, involved: null })
   }
   for (const event of history) {
     if (event.type !== 'record') continue
@@ -242,7 +248,7 @@ function drains(evidence: LivenessEvidence): readonly Unjudged[] {
 function ofSettled({ fromMs, tookMs }: Settled): Unjudged {
   // One that never came has been waited for longer than its bound.
   return {
-    ...{ promise: 'L4', partition: null, fromMs, tookMs, isClean: true },
+    ...{ promise: 'L4', partition: null, fromMs, tookMs, isClean: true, involved: null },
     dueMs: fromMs + BOUNDS_MS.L4,
   }
 }

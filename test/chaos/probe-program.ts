@@ -7,14 +7,9 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { machineMs } from '../../src/dev/machine-time.ts'
 import { createEtcdStore } from '../../src/etcd/etcd-store.ts'
+import type { CommitLine, StallLine } from './machine-load.ts'
 
 export type ProbeInput = { readonly file: string; readonly etcd: readonly string[] }
-
-export type ProbeLine = {
-  readonly type: 'stall' | 'commit'
-  readonly fromMs: number
-  readonly toMs: number
-}
 
 const EVERY_MS = 20
 const STALL_WORTH_MS = 30
@@ -22,7 +17,7 @@ const COMMIT_EVERY_MS = 250
 const COMMIT_TIMEOUT_MS = 10_000
 
 const { file, etcd } = JSON.parse(process.argv[2] ?? '{}') as ProbeInput
-const write = (line: ProbeLine) => appendFileSync(file, `${JSON.stringify(line)}\n`)
+const write = (line: StallLine | CommitLine) => appendFileSync(file, `${JSON.stringify(line)}\n`)
 const store = createEtcdStore({ endpoints: etcd })
 let dueMs = machineMs() + EVERY_MS
 setInterval(() => {

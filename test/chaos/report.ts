@@ -143,7 +143,7 @@ export function reportLines(report: ChaosReport): readonly string[] {
     ...NAMES.map((name) => livenessLine(name, liveness[name])),
     durationsLine('ownerless', report.ownerlessMs),
     durationsLine('overlap of effects under successive tokens', report.overlapMs),
-    `  machine: stalled beyond the margin ${(counts.stalledShare * 100).toFixed(1)} % of the time, ${counts.voided} durations void`,
+    `  machine: ${counts.voided} durations void since it stalled meanwhile, ${(counts.voidedShare * 100).toFixed(1)} % of the time`,
     ...told.flatMap(({ text, near }) => [
       `FAILED ${text}`.slice(0, 300),
       ...near.slice(-NEAR_TOLD).map((line) => `    near: ${line}`),

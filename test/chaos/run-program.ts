@@ -19,6 +19,7 @@ import { createSeededRandom } from '../../src/testing/seeded-random.ts'
 import { isCaughtUp } from '../e2e/support/group-history.ts'
 import { readAccepted, withoutEffect } from './accept-store.ts'
 import { type Cluster, startCluster, untilServing } from './cluster.ts'
+import { watchCpu } from './cpu-watch.ts'
 import { gatherEvidence, readInputs } from './evidence-files.ts'
 import { createFaults } from './faults.ts'
 import { type GroupRecord, KEYS, recordGroup } from './group-record.ts'
@@ -42,6 +43,8 @@ export type RunInput = {
 const CYCLE_MS = 45_000
 const APPLIED_TIMEOUT_MS = 90_000
 const POLL_MS = 500
+/** Who has to act in time. */
+const WATCHED: readonly string[] = ['worker', 'serve', 'etcd']
 const EXIT = { passed: 0, failed: 1, 'machine-too-busy': 3 } as const
 const EXIT_INTERRUPTED = 130
 
@@ -85,6 +88,8 @@ async function runOn(
   endings.push(() => store.close())
   const leaders = watchLeader(cluster.nodes.filter(({ place }) => place.kind === 'etcd'))
   endings.push(async () => leaders.close())
+  const cpu = watchCpu(cluster.nodes.filter(({ place }) => WATCHED.includes(place.kind)))
+  endings.push(async () => cpu.close())
   const observer = await createObserver({
     ...{ group: GROUP, nats: { servers: natsServers(layout) } },
     telemetry: { record: () => {} },
@@ -132,7 +137,9 @@ async function runOn(
     ...{ fromMs, toMs, accepts: accepted.lines, effects: accepted.effects },
     ...{ history: record.log(), settled, faults: faults.lines(), ends: faults.ends() },
     leaderChangesMs: leaders.changesMs(),
-    ...(await gatherEvidence(cluster, { accepts: accepted.lines, history: record.log() })),
+    ...(await gatherEvidence(cluster, {
+      ...{ accepts: accepted.lines, history: record.log(), waits: cpu.lines() },
+    })),
   })
   const report = makeReport({
     ...{ options, judgement, faults: faults.lines(), fromMs, operators: operators.counts() },
