@@ -13,6 +13,8 @@ import type { World } from './world.ts'
 /** Restarted serve processes must be there before an operator can do anything. */
 const OPERATOR_LIMIT_MS = 30_000
 const LOOK_MS = 100
+const LIFT_EVERY_MS = 500
+const HEALING_LIMIT_MS = 120_000
 /** Grants, revokes and retargets of one partition from the healing on: a climb would exceed it. */
 const WRITES_MAX = 40
 
@@ -30,24 +32,33 @@ export async function heal(world: World, faults: FaultSchedule, boundMs: number)
   if (base.box.first !== null) return
   base.trace.note(null, 'healed')
   world.recordWrites.clear()
-  const healedAtMs = world.nowMs
-  const isWell = () => whyUnwell(world, healedAtMs) === null
-  if (await until(world, isWell, boundMs)) {
-    boundWrites(world)
-    return
+  let healedAtMs = world.nowMs
+  const isLate = () => world.nowMs - healedAtMs > boundMs
+  const isWell = () => {
+    // What an operator had sent before may land only now: the time begins anew.
+    if (!areMarksGone(world)) healedAtMs = world.nowMs
+    return whyUnwell(world, healedAtMs) === null
   }
-  base.box.report('L4', firstUnwell(world, healedAtMs), whyUnwell(world, healedAtMs) ?? 'late')
+  await until(world, () => isWell() || isLate(), HEALING_LIMIT_MS)
+  if (base.box.first !== null) return
+  if (isWell()) boundWrites(world)
+  else base.box.report('L4', firstUnwell(world, healedAtMs), whyUnwell(world, healedAtMs) ?? 'late')
 }
 
 async function undoMarks(world: World): Promise<boolean> {
+  return until(world, () => areMarksGone(world), OPERATOR_LIMIT_MS)
+}
+
+/** Has operators lift what stands, now and then, until it is gone. */
+function areMarksGone(world: World): boolean {
+  const { truth } = world
+  const isGone =
+    !world.needsRaise && !truth.isFrozen && truth.cordons.size === 0 && truth.disabled.size === 0
+  if (isGone || world.nowMs < world.liftedAtMs + LIFT_EVERY_MS) return isGone
+  world.liftedAtMs = world.nowMs
+  liftMarks(world)
   raiseUntilDone(world)
-  let lookAtMs = 0
-  const isDone = () => {
-    if (world.nowMs < lookAtMs) return false
-    lookAtMs = world.nowMs + 500
-    return liftMarks(world) && !world.needsRaise
-  }
-  return until(world, isDone, OPERATOR_LIMIT_MS)
+  return false
 }
 
 /** Why not all is as it should be; null: it is. */

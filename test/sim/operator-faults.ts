@@ -60,21 +60,17 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
   }
 }
 
-/** Lifts every mark that stands, and ends what still runs; false: something could not be done yet. */
-export function liftMarks(world: World): boolean {
+/** Lifts every mark that stands, if an operator can do anything right now. */
+export function liftMarks(world: World): void {
   const { truth } = world
   const service = world.service()
-  if (service === null) return false
+  if (service === null) return
   const { admin } = service
-  let isDone = true
-  const lift = (change: Promise<Change<unknown>>) => {
-    isDone = false
-    attempt(world, change)
+  if (truth.isFrozen) attempt(world, admin.clearFreeze())
+  for (const member of truth.cordons) attempt(world, admin.clearCordon(memberName(member)))
+  for (const what of truth.disabled) {
+    attempt(world, admin.clearDisabled(what === 'group' ? null : what))
   }
-  if (truth.isFrozen) lift(admin.clearFreeze())
-  for (const member of truth.cordons) lift(admin.clearCordon(memberName(member)))
-  for (const what of truth.disabled) lift(admin.clearDisabled(what === 'group' ? null : what))
-  return isDone
 }
 
 function attempt(world: World, change: Promise<Change<unknown>>): void {

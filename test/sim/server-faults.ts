@@ -155,19 +155,17 @@ function compact(world: World, other: number): null | undefined {
   return null
 }
 
+const RAISE_EVERY_MS = 2_000
+
 /** An operator who does not give up while etcd is behind, or a partition halted. */
 export function raiseUntilDone(world: World): void {
-  if (!world.needsRaise || world.base.isClosing) return
-  const again = () => {
-    world.base.clock.schedule(400, () => raiseUntilDone(world))
-  }
+  const { base, nowMs } = world
+  if (!world.needsRaise || base.isClosing || nowMs < world.raisedAtMs + RAISE_EVERY_MS) return
+  base.clock.schedule(RAISE_EVERY_MS, () => raiseUntilDone(world))
   const service = world.service()
-  if (service === null) {
-    again()
-    return
-  }
-  service.admin.raiseIncarnation({ by: 'operator', why: 'etcd was restored' }).then(
-    () => again(),
-    (error: unknown) => world.base.box.crash(error, 'raiseIncarnation'),
-  )
+  if (service === null) return
+  world.raisedAtMs = nowMs
+  service.admin
+    .raiseIncarnation({ by: 'operator', why: 'etcd was restored' })
+    .catch((error: unknown) => base.box.crash(error, 'raiseIncarnation'))
 }

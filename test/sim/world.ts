@@ -5,7 +5,7 @@
  */
 import { groupName } from '../../src/core/ids.ts'
 import { DEFAULT_KEY_PREFIX, groupKeys, keySubject } from '../../src/core/keys.ts'
-import { decodePartitionRecord } from '../../src/core/partition-record.ts'
+import { decodePartitionRecord, haltedThrough } from '../../src/core/partition-record.ts'
 import type { AcceptLine } from '../../src/evidence/accept-log.ts'
 import type { HistoryEvent } from '../../src/evidence/history-log.ts'
 import { historyEventOf } from '../../src/evidence/history-log.ts'
@@ -63,6 +63,10 @@ export class World {
   readonly history: HistoryEvent[] = []
   readonly snapshots: EtcdSnapshot[] = []
   compactedTo = 0
+  /** When operators last lifted their marks. */
+  liftedAtMs = Number.NEGATIVE_INFINITY
+  /** When an operator last tried to raise the incarnation. */
+  raisedAtMs = Number.NEGATIVE_INFINITY
   /** Etcd dropped a live lease or forgot what it had acknowledged. */
   isHonest = true
   /** Etcd was restored and nobody has raised the incarnation since. */
@@ -179,7 +183,9 @@ export class World {
   /** What only an operator can end. */
   get needsRaise(): boolean {
     if (this.isRewound) return true
-    return [...this.truth.records.values()].some(({ record }) => record.phase === 'halted')
+    return [...this.truth.records.values()].some(({ record }) => {
+      return record.phase === 'halted' && haltedThrough(record) >= this.truth.incarnation
+    })
   }
 
   private populate({ workers, serves, observers }: WorldShape): void {
