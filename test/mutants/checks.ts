@@ -58,8 +58,8 @@ export async function runSimulation(
 ): Promise<Finding> {
   const began = performance.now()
   const words = [
-    ...['test/sim/sim-program.ts', '--short', '--from', '1'],
-    ...['--seeds', String(budget.seeds), '--processes', String(processes)],
+    ...['test/sim/sim-program.ts', '--from', '1', '--seeds', String(budget.seeds)],
+    ...['--processes', String(processes)],
   ]
   // A failing seed is told at once; shrinking it is of no interest here.
   const isOver = (output: string) => ALL_SEEDS_DONE.test(output) || named(output) !== undefined

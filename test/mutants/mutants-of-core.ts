@@ -60,6 +60,24 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
     ],
   },
   {
+    name: 'owner-not-compared',
+    what: 'the same, where no invariant looks at what a commit requires: only its landing shows',
+    caughtBy: 'model',
+    promises: ['S4'],
+    edits: [
+      {
+        file: 'src/core/commit.ts',
+        find: "const gone: Requirement[] = last === null ? [] : [{ type: 'session-gone', ...last }]",
+        replace: 'const gone: Requirement[] = last === null ? [] : []',
+      },
+      {
+        file: 'src/core/record-invariants.ts',
+        find: "next.how !== 'election' ||",
+        replace: 'true ||',
+      },
+    ],
+  },
+  {
     name: 'grantee-not-required-alive',
     what: 'a grant does not require that its grantee lives',
     caughtBy: 'model',
@@ -185,6 +203,24 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
         replace: `return event.operation === commit.next.operation
         ? to(seat, { status: 'absent' }, release(now, null, nowMs))
         : stay(seat)`,
+      },
+    ],
+  },
+  {
+    name: 'cancel-granted-by-the-rebalancer',
+    what: 'a move back to its owner is granted by the rebalancer, while the owner drains',
+    caughtBy: 'model',
+    promises: ['S4', 'S5'],
+    edits: [
+      {
+        file: 'src/core/rebalancer-moves.ts',
+        find: '  draft.commit(retarget(partition, stored, target, draft.session, draft.stamp(partition)))',
+        replace: `  const by = { type: 'rebalancer', session: draft.session } as const
+  draft.commit(
+    target === move.from.member
+      ? force(partition, stored, move.from, draft.group.incarnation ?? 0, by, draft.stamp(partition))
+      : retarget(partition, stored, target, draft.session, draft.stamp(partition)),
+  )`,
       },
     ],
   },

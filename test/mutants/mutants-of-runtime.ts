@@ -22,20 +22,6 @@ export const MUTANTS_OF_RUNTIME: readonly Mutant[] = [
     ],
   },
   {
-    name: 'owner-session-not-compared',
-    what: "the transaction of an election does not compare the last owner's session",
-    caughtBy: 'simulation',
-    promises: ['S4', 'S10'],
-    edits: [
-      {
-        file: BATCH,
-        find: "return { type: 'lease-differs', key: keys.member(member), session }",
-        replace: `void [member, session]
-      ${ALWAYS}`,
-      },
-    ],
-  },
-  {
     name: 'grantee-session-not-compared',
     what: "the transaction of a grant does not compare the grantee's session",
     caughtBy: 'simulation',
@@ -113,24 +99,6 @@ export const MUTANTS_OF_RUNTIME: readonly Mutant[] = [
         file: 'src/core/rebalancer-moves.ts',
         find: 'if (!draft.config.fenced || stored === null || incarnation === null) return',
         replace: 'if (stored === null || incarnation === null) return',
-      },
-    ],
-  },
-  {
-    name: 'cancel-granted-by-the-rebalancer',
-    what: 'a move back to its owner is granted by the rebalancer, while the owner drains',
-    caughtBy: 'simulation',
-    promises: ['S4', 'S5'],
-    edits: [
-      {
-        file: 'src/core/rebalancer-moves.ts',
-        find: '  draft.commit(retarget(partition, stored, target, draft.session, draft.stamp(partition)))',
-        replace: `  const by = { type: 'rebalancer', session: draft.session } as const
-  draft.commit(
-    target === move.from.member
-      ? force(partition, stored, move.from, draft.group.incarnation ?? 0, by, draft.stamp(partition))
-      : retarget(partition, stored, target, draft.session, draft.stamp(partition)),
-  )`,
       },
     ],
   },

@@ -73,10 +73,10 @@ const SOUND: readonly Configuration[] = [
     properties: ['L3', 'L6'],
   },
   {
-    name: 'evict, a drain hangs, members die and come back',
+    name: 'evict, a drain hangs, a member dies',
     from: 'ci',
     policy: 'EVICT',
-    faults: { WEDGES: 1, CRASHES: 1, RESTARTS: 1 },
+    faults: { WEDGES: 1, CRASHES: 1 },
     properties: ['L3', 'L4', 'L6'],
   },
   {
@@ -108,6 +108,13 @@ const SOUND: readonly Configuration[] = [
     faults: { WEDGES: 1, LOST: 1 },
     defines: ['SLOW_WORK'],
     properties: ['L3', 'L3acquire', 'L6'],
+  },
+  {
+    name: 'evict, a drain hangs, members die and come back',
+    from: 'full',
+    policy: 'EVICT',
+    faults: { WEDGES: 1, CRASHES: 1, RESTARTS: 1 },
+    properties: ['L3', 'L4', 'L6'],
   },
   {
     name: 'evict, a drain hangs, sessions end, answers are lost',
