@@ -63,6 +63,10 @@ export class ElectionSchedule {
   private readonly me: MemberName
   private readonly orderOf: PreferenceOrderFactory
   private readonly vacancies = new Map<PartitionId, Vacancy>()
+  /** Those of them whose first candidate I am: what nearly every round is about. */
+  private readonly mine = new Set<PartitionId>()
+  /** Before this no other member's turn can have been missed; a lower bound, so one look too many is all. */
+  private othersDueAtMs = Number.NEGATIVE_INFINITY
   private readonly contested = new Set<PartitionId>()
   private readonly heldOff = new Map<PartitionId, number>()
   private firstJoinMs: number | null = null
@@ -104,6 +108,7 @@ export class ElectionSchedule {
     if (!isElectable(this.state, partition)) {
       if (vacancy === undefined) return
       this.vacancies.delete(partition)
+      this.mine.delete(partition)
       const winner = this.state.liveOwner(partition)
       if (winner !== null) this.wonAtMs.set(winner.member, nowMs)
       return
@@ -122,6 +127,7 @@ export class ElectionSchedule {
 
   /** Call when members, settings or operators' marks changed: any partition may be affected. */
   groupChanged(nowMs: number): void {
+    this.othersDueAtMs = Number.NEGATIVE_INFINITY
     const names = assignableMembers(this.state)
       .map(({ member, weight, capacity }) => `${member}:${weight}:${capacity}`)
       .join()
@@ -151,6 +157,7 @@ export class ElectionSchedule {
     const vacancy = this.vacancies.get(partition)
     if (vacancy === undefined || won) return
     this.needsLook = true
+    this.othersDueAtMs = Number.NEGATIVE_INFINITY
     vacancy.attempts += 1
     const doubled = BACK_OFF_FIRST_MS * 2 ** Math.min(vacancy.attempts - 1, 10)
     const delayMs = Math.min(BACK_OFF_MAX_MS, doubled)
@@ -182,22 +189,54 @@ export class ElectionSchedule {
     this.needsLook = false
     this.isTruncated = false
     if (this.vacancies.size === 0) return { campaigns: [], wakeAtMs: null }
+    // While members still join, the plan would be made anew for each of them.
+    const opensAtMs = this.opensAt(nowMs)
+    if (opensAtMs > nowMs) return { campaigns: [], wakeAtMs: opensAtMs }
     this.choose()
     const campaigns: PartitionId[] = []
-    let wakeAtMs: number | null = null
-    for (const [partition, vacancy] of this.vacancies) {
-      if (this.contested.has(partition)) continue
-      const dueAtMs = this.dueAt(partition, vacancy, nowMs)
-      if (dueAtMs === null) continue
-      if (dueAtMs <= nowMs) {
-        if (this.contested.size + campaigns.length >= CAMPAIGNS_MAX) {
-          this.isTruncated = true
-          break
-        }
-        campaigns.push(partition)
-      } else if (wakeAtMs === null || dueAtMs < wakeAtMs) wakeAtMs = dueAtMs
+    let wakeAtMs = this.collect(this.mine, campaigns, nowMs)
+    if (!this.isTruncated && nowMs >= this.othersDueAtMs) {
+      const othersDueAtMs = this.collect(this.vacancies.keys(), campaigns, nowMs)
+      if (!this.isTruncated) this.othersDueAtMs = othersDueAtMs
     }
-    return { campaigns, wakeAtMs }
+    if (!this.isTruncated) wakeAtMs = Math.min(wakeAtMs, this.othersDueAtMs)
+    return { campaigns, wakeAtMs: Number.isFinite(wakeAtMs) ? wakeAtMs : null }
+  }
+
+  /** Adds those that are due to the campaigns; when the next one is due. */
+  private collect(
+    partitions: Iterable<PartitionId>,
+    campaigns: PartitionId[],
+    nowMs: number,
+  ): number {
+    const isOthers = partitions !== this.mine
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const partition of partitions) {
+      if (this.contested.has(partition) || (isOthers && this.mine.has(partition))) continue
+      const vacancy = this.vacancies.get(partition)
+      const dueAtMs = vacancy === undefined ? null : this.dueAt(partition, vacancy, nowMs)
+      if (dueAtMs === null) continue
+      if (dueAtMs > nowMs) {
+        nextMs = Math.min(nextMs, dueAtMs)
+        continue
+      }
+      if (this.contested.size + campaigns.length >= CAMPAIGNS_MAX) {
+        this.isTruncated = true
+        break
+      }
+      campaigns.push(partition)
+    }
+    return nextMs
+  }
+
+  /** When the first of the vacancies opens to anybody; not later than now where one is open. */
+  private opensAt(nowMs: number): number {
+    let opensAtMs = Number.POSITIVE_INFINITY
+    for (const [partition, vacancy] of this.vacancies) {
+      opensAtMs = Math.min(opensAtMs, this.openAt(partition, vacancy))
+      if (opensAtMs <= nowMs) break
+    }
+    return opensAtMs
   }
 
   /** Computes the first candidates of vacancies that have none yet; the others keep theirs. */
@@ -209,10 +248,13 @@ export class ElectionSchedule {
       if (vacancy.chosen && vacancy.target !== null) chosen.set(partition, vacancy.target)
     }
     const assignment: Assignment = assignGroup(this.state, this.orderOf, { chosen })
+    this.othersDueAtMs = Number.NEGATIVE_INFINITY
     for (const [partition, vacancy] of this.vacancies) {
       if (vacancy.chosen) continue
       vacancy.target = assignment.targets[partition] ?? null
       vacancy.chosen = true
+      if (vacancy.target === this.me) this.mine.add(partition)
+      else this.mine.delete(partition)
     }
   }
 

@@ -3,6 +3,10 @@
  * loop, or while `BATCHES_IN_FLIGHT_MAX` requests are under way, shares a transaction. One lost race
  * fails nobody else, and one reply settles up to 120 partitions.
  *
+ * A request that gets no answer in time shows an etcd that has more than it can do: each halves what is
+ * sent at once, down to one request, and every answer in good time adds one again. Else all members of a
+ * group would go on to time out together, and read back what was about to succeed.
+ *
  * Nothing is retried here. An unknown outcome is told as such; what to do about it is the caller's
  * state machine's business (`core/ownership.ts`).
  */
@@ -12,11 +16,15 @@ import { COMMITS_PER_BATCH_MAX, commitBatch, commitOutcomes } from '../core/comm
 import type { PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { decodePartitionRecord } from '../core/partition-record.ts'
-import type { KeyValue, Operation } from '../core/transaction.ts'
+import type { KeyValue, Operation, Transaction, TransactionResult } from '../core/transaction.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Store } from '../ports/store.ts'
+import type { Store, StoreReply } from '../ports/store.ts'
 
 export const BATCHES_IN_FLIGHT_MAX = 6
+/** An answer within this share of the timeout came in good time. */
+const GOOD_TIME_SHARE = 1 / 3
+/** A connection that breaks is noticed sooner, and says nothing of how busy etcd is. */
+const LATE_SHARE = 1 / 2
 
 export type CommitReply =
   /** `entry`: the record as it now stands in etcd. */
@@ -54,6 +62,7 @@ export class Committer {
   private commits: QueuedCommit[] = []
   private confirms: QueuedConfirm[] = []
   private inFlight = 0
+  private inFlightMax = BATCHES_IN_FLIGHT_MAX
   private scheduled = false
 
   constructor(options: {
@@ -87,7 +96,7 @@ export class Committer {
   }
 
   private schedule(): void {
-    if (this.scheduled || this.inFlight >= BATCHES_IN_FLIGHT_MAX) return
+    if (this.scheduled || this.inFlight >= this.inFlightMax) return
     this.scheduled = true
     this.clock.schedule(0, () => {
       this.scheduled = false
@@ -96,7 +105,7 @@ export class Committer {
   }
 
   private flush(): void {
-    while (this.inFlight < BATCHES_IN_FLIGHT_MAX) {
+    while (this.inFlight < this.inFlightMax) {
       if (this.confirms.length > 0) {
         const batch = this.confirms.splice(0, COMMITS_PER_BATCH_MAX)
         void this.whileInFlight(() => this.sendConfirms(batch))
@@ -140,7 +149,7 @@ export class Committer {
       this.keys,
       queued.map(({ commit }) => commit),
     )
-    const reply = await this.store.transact(batch.transaction, { timeoutMs: this.timeoutMs })
+    const reply = await this.transact(batch.transaction)
     if (!reply.ok) {
       const type = reply.reason === 'unknown-outcome' ? 'unknown' : 'not-executed'
       for (const { done } of queued) done({ type, detail: reply.detail })
@@ -176,10 +185,11 @@ export class Committer {
       type: 'get',
       key: this.keys.partition(partition),
     }))
-    const reply = await this.store.transact(
-      { compare: [], success: [{ type: 'delete', key: this.keys.never }, ...reads], failure: [] },
-      { timeoutMs: this.timeoutMs },
-    )
+    const reply = await this.transact({
+      compare: [],
+      success: [{ type: 'delete', key: this.keys.never }, ...reads],
+      failure: [],
+    })
     for (const [index, { partition, done }] of queued.entries()) {
       if (!reply.ok) {
         done({ ok: false, detail: reply.detail })
@@ -189,6 +199,19 @@ export class Committer {
       const entry = got?.type === 'get' ? got.found : null
       done({ ok: true, stored: decode(entry, partition), entry, revision: reply.revision })
     }
+  }
+
+  private async transact(transaction: Transaction): Promise<StoreReply<TransactionResult>> {
+    const { store, clock, timeoutMs } = this
+    const sentAtMs = clock.monotonicMs()
+    const reply = await store.transact(transaction, { timeoutMs })
+    const tookMs = clock.monotonicMs() - sentAtMs
+    if (!reply.ok && reply.reason === 'unknown-outcome' && tookMs >= timeoutMs * LATE_SHARE) {
+      this.inFlightMax = Math.max(1, this.inFlightMax >> 1)
+    } else if (reply.ok && tookMs <= timeoutMs * GOOD_TIME_SHARE) {
+      this.inFlightMax = Math.min(BATCHES_IN_FLIGHT_MAX, this.inFlightMax + 1)
+    }
+    return reply
   }
 
   private written(commit: Commit, revision: number): KeyValue {

@@ -123,6 +123,28 @@ test('committer, reply lost or late, tells an unknown outcome, and a read shows 
   }
 })
 
+test('committer, answers that come too late, has one request under way, and more with each in time', async () => {
+  const world = await createCommitterWorld()
+  for (let call = 0; call < BATCHES_IN_FLIGHT_MAX; call += 1) {
+    world.store.failNext('lose-reply', 'transact')
+  }
+  const first = await world.send(campaigns(COMMITS_PER_BATCH_MAX * BATCHES_IN_FLIGHT_MAX))
+  assert.deepEqual(new Set(first), new Set(['unknown']))
+  const underWay: number[] = []
+  for (const batches of [2, 8]) {
+    const before = world.requests()
+    const from = 10_000 * batches
+    for (let place = 0; place < COMMITS_PER_BATCH_MAX * batches; place += 1) {
+      world.committer.commit(campaign(from + place), () => {})
+    }
+    await world.clock.advance(0.1)
+    underWay.push(world.requests() - before)
+    await world.clock.advance(1_000)
+    assert.equal(world.requests() - before, batches)
+  }
+  assert.deepEqual(underWay, [1, 3])
+})
+
 test('committer, request that never left, is told apart', async () => {
   const world = await createCommitterWorld()
   world.store.failNext('not-executed', 'transact')
