@@ -95,7 +95,7 @@ function ending(server: ServerProcess): Pick<ServerProcess, 'stop' | 'kill' | 'r
 }
 
 /** @throws TenureError `binary-missing`, with the remedy. */
-function findPostgresFolder(given?: string): string {
+export function findPostgresFolder(given?: string): string {
   const named = given ?? process.env['TENURE_POSTGRES_BIN']
   if (named !== undefined && named !== '') {
     if (hasPrograms(named)) return named
