@@ -9,6 +9,7 @@ import type { ServerProcess } from '../../src/dev/servers-process.ts'
 import { eventually } from '../support/eventually.ts'
 import { createAcceptStore } from './accept-store.ts'
 import {
+  DRAIN_DEADLINE_MS,
   ETCD_PORT,
   GROUP,
   HTTP_PORT,
@@ -60,9 +61,10 @@ const READY = { timeoutMs: 90_000 }
 const PROXIED = ['w-1', 'w-2']
 const FAKED = ['w-3', 'w-4']
 const PER_SECOND = 100
-const STUCK_EVERY = 300
+const STUCK_EVERY = 500
 const THINK_MAX_MS = 160
-const STUCK_MS = 5000
+/** Beyond a drain's deadline. */
+const STUCK_MS = DRAIN_DEADLINE_MS + 1000
 const BLOCK_MS = 6000
 
 type Ending = () => Promise<unknown>
