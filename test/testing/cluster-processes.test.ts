@@ -161,6 +161,32 @@ test('a condition that does not come true is told with the state of everything',
   await cluster.close()
 })
 
+test('serve processes and observers die and return too, each life with parts of its own', async () => {
+  const cluster = await createTestCluster({ partitions: 2 })
+  await cluster.startWorker('orders-1', {})
+  const one = await cluster.startServe('serve-1')
+  await cluster.until(() => one.isLeader())
+  const two = await cluster.startServe('serve-2')
+  const router = cluster.createObserver('router-1')
+  await cluster.until(() => router.observer.status === 'following')
+  const [firstObserver, firstView] = [router.observer, one.view]
+  one.kill()
+  await cluster.until(() => two.isLeader(), { limitMs: 8_000 })
+  await one.restart()
+  await router.restart()
+  await cluster.until(() => router.observer.status === 'following')
+  assert.deepEqual([one.isLeader(), one.life, router.life], [false, 2, 2])
+  assert.notEqual(router.observer, firstObserver)
+  assert.notEqual(one.view, firstView)
+  assert.equal(one.view.partition(0).owner?.member, 'orders-1')
+  const freeze = await cluster.run(two.admin.setFreeze({ by: 'ann', why: 'deploy', untilMs: null }))
+  assert.equal(freeze.ok, true)
+  await cluster.until(() => one.view.summary().frozen !== null)
+  await router.stop()
+  assert.equal(router.state, 'ended')
+  await cluster.close()
+})
+
 test('a healed cluster recovers from all of it at once, and what is dead stays dead', async () => {
   const cluster = await createTestCluster({ partitions: 4 })
   const [a, b, dead] = ['a', 'b', 'dead'].map((name) => cluster.spawnWorker(name, {}))
