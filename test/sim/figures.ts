@@ -52,6 +52,7 @@ export function addRun(totals: Totals, figures: RunFigures, cpuMs: number): void
   totals.seeds += 1
   totals.cpuMs += cpuMs
   for (const counter of COUNTERS) totals[counter] += figures[counter]
+  totals.recoveryWritesMax = Math.max(totals.recoveryWritesMax, figures.recoveryWritesMax)
   const hours = figures.simulatedMs / HOUR_MS
   const faults = countOf(figures.faults)
   const counts =
