@@ -213,14 +213,15 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
     promises: ['S4', 'S5'],
     edits: [
       {
-        file: 'src/core/rebalancer-moves.ts',
-        find: '  draft.commit(retarget(partition, stored, target, draft.session, draft.stamp(partition)))',
-        replace: `  const by = { type: 'rebalancer', session: draft.session } as const
-  draft.commit(
-    target === move.from.member
-      ? force(partition, stored, move.from, draft.group.incarnation ?? 0, by, draft.stamp(partition))
-      : retarget(partition, stored, target, draft.session, draft.stamp(partition)),
-  )`,
+        file: 'src/core/commit.ts',
+        find: `  const { record } = stored
+  const move = { ...record.move, to,`,
+        replace: `  const { record } = stored
+  if (to === record.owner.member) {
+    const by: Requirement = { type: 'rebalancer', session: rebalancer }
+    return force(partition, stored, record.owner, record.incarnation, by, stamp)
+  }
+  const move = { ...record.move, to,`,
       },
     ],
   },

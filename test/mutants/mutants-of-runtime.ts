@@ -127,11 +127,14 @@ export const MUTANTS_OF_RUNTIME: readonly Mutant[] = [
       {
         file: 'src/core/session.ts',
         find: "const next: Live = { ...state, round: 'proving', ttlMs: event.ttlMs }",
-        replace: `const next: Live = {
+        replace: `const untilMs = event.sentAtMs + event.ttlMs - settings.marginMs
+      const deadlineMs = Math.max(state.deadlineMs, untilMs)
+      const next: Live = {
         ...state,
         round: 'proving',
         ttlMs: event.ttlMs,
-        deadlineMs: Math.max(state.deadlineMs, event.sentAtMs + event.ttlMs - settings.marginMs),
+        deadlineMs,
+        suspectAtMs: suspectAt(event.sentAtMs, event.ttlMs, deadlineMs),
       }`,
       },
     ],
