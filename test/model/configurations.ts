@@ -102,7 +102,11 @@ const CI: readonly Configuration[] = [
     { revokes: 1, forces: 1, overdue: 1, work: 1, lost: 1, drops: 1 },
     { ...FENCED, ...ANY, resources: 2 },
   ),
-  ci('two partitions, moved', { revokes: 1, work: 1, late: 1 }, { ...ANY, partitions: 2 }),
+  ci(
+    'two partitions, moved, expiry',
+    { revokes: 1, expiries: 1, work: 1 },
+    { ...ANY, partitions: 2 },
+  ),
   ci(
     'two processes of one name',
     { expiries: 1, sessions: 1, revokes: 1 },
@@ -122,18 +126,19 @@ const FULL: readonly Configuration[] = [
     { ...HOSTILE, ...ANY },
   ),
   full(
-    'stopped, stalled, lost reply, in time',
-    { pauses: 1, stalls: 1, revokes: 1, lost: 1, sessions: 1 },
+    'stopped while moved, lost reply, in time',
+    { pauses: 1, revokes: 1, lost: 1, sessions: 1, work: 1 },
     { ...ANY, timed: true },
   ),
   full(
-    'two rebalancers ordered, deposed, lost reply, expiry',
-    { orders: 1, lost: 1, depositions: 1, expiries: 1, sessions: 1 },
+    'two rebalancers ordered, deposed, lost reply',
+    { orders: 1, lost: 1, depositions: 1 },
     TWO_MACHINES,
   ),
+  full('ordered to move, expiry', { orders: 1, expiries: 1, sessions: 1 }, MACHINE),
   full(
-    'evicted by two rebalancers, stopped, in time',
-    { orders: 1, depositions: 1, pauses: 1, sessions: 1, work: 1 },
+    'evicted by two rebalancers, in time',
+    { orders: 1, depositions: 1, work: 1 },
     { ...EVICT, rebalancers: 2 },
   ),
   full('two partitions, evicted, in time', { orders: 1, work: 1 }, { ...EVICT, partitions: 2 }),
@@ -151,11 +156,6 @@ const FULL: readonly Configuration[] = [
     'three members, expiry, lost reply',
     { revokes: 1, expiries: 1, lost: 1 },
     { ...ANY, processes: ['a', 'b', 'c'] },
-  ),
-  full(
-    'forced, lost reply, new sessions, hostile store',
-    { revokes: 1, forces: 1, overdue: 1, work: 1, lost: 1, drops: 1, sessions: 1 },
-    { ...FENCED, ...ANY, resources: 2 },
   ),
   full(
     'restored, two resources, moved, lost reply',
