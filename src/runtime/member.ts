@@ -8,7 +8,7 @@
  * Everything runs on one turn of the event loop after the other; no machine is stepped from two places
  * at once. A broken invariant ends the session at once and fails the member: never catch and continue.
  */
-import type { Stamp, StoredRecord } from '../core/commit.ts'
+import type { Stamp } from '../core/commit.ts'
 import { ElectionSchedule } from '../core/election.ts'
 import { assignGroup, mayReceive } from '../core/group-assignment.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
@@ -25,7 +25,6 @@ import type {
 } from '../core/ownership-state.ts'
 import { NEW_SEAT } from '../core/ownership-state.ts'
 import type { Owner } from '../core/partition-record.ts'
-import { recordOwner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import type { Violations } from '../core/record-invariants.ts'
 import { createTenureError, type TenureError } from '../core/tenure-error.ts'
@@ -301,13 +300,12 @@ export class Member implements MirrorListener {
   }
 
   private see(partition: PartitionId): void {
-    const stored: StoredRecord | null = this.state.record(partition)
     if (!this.active.has(partition)) {
-      const owner = recordOwner(stored?.record ?? null)
+      const owner = this.state.owner(partition)
       if (owner === null || owner.session !== this.session.current?.session) return
       if (this.isHalted()) return
     }
-    this.step(partition, { type: 'seen', stored })
+    this.step(partition, { type: 'seen', stored: this.state.record(partition) })
   }
 
   private seeAll(): void {
