@@ -93,7 +93,7 @@ function drawWeights(random: SeededRandom, shape: WorldShape): ReadonlyMap<Fault
     const isIn = random.fraction() < chance
     const rate = weight * (0.25 + random.fraction() * 2)
     const isRare = kind === 'restore' || kind === 'wipe'
-    if (isIn) weights.set(kind, isRare ? rate / 4 : rate)
+    if (isIn) weights.set(kind, isRare ? rate / 2 : rate)
   }
   if (weights.size === 0) weights.set('kill', 1)
   return weights

@@ -61,7 +61,7 @@ export const FAULT_KINDS = {
   'watch-gap': { target: 'etcd', forMs: [500, 5_000] },
   compaction: { target: 'etcd', forMs: [0, 0] },
   'clock-jump': { target: 'etcd', forMs: [0, 0], honest: false },
-  restore: { target: 'etcd', forMs: [1_000, 12_000], honest: false },
+  restore: { target: 'etcd', forMs: [2_000, 25_000], honest: false },
   wipe: { target: 'etcd', forMs: [0, 0], honest: false },
   'nats-outage': { target: 'nats', forMs: [500, 12_000] },
   'nats-loss': { target: 'nats', forMs: [2_000, 15_000] },

@@ -2,8 +2,9 @@
  * Operators who change things at bad moments, through whichever serve process is up. A change that lasts
  * is undone at its end; one that could not be made, or undone, is of no account: healing clears all marks.
  */
-import { memberName } from '../../src/core/ids.ts'
+import { type MemberName, memberName } from '../../src/core/ids.ts'
 import type { Change, GroupAdmin } from '../../src/ports/group-access.ts'
+import type { GroupService } from '../../src/runtime/group-service.ts'
 import type { Hit, Strike } from './fault.ts'
 import type { World } from './world.ts'
 
@@ -13,7 +14,7 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
   const service = world.service()
   if (service === null) return null
   const { fault } = strike
-  const { admin, view } = service
+  const { admin } = service
   const partition = strike.partition ?? fault.other % world.plan.shape.partitions
   const member = chosenMember(world, fault.target)
   switch (fault.kind) {
@@ -26,14 +27,8 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
     case 'rebalance':
       attempt(world, admin.requestRebalance({ type: 'balance' }, BY))
       return { on: 'group', end: null }
-    case 'cancel': {
-      const open = view
-        .rebalances()
-        .find(({ state }) => state === 'running' || state === 'requested')
-      if (open === undefined) return null
-      attempt(world, admin.cancelRebalance(open.id))
-      return { on: `${open.kind.type} ${open.id}`, end: null }
-    }
+    case 'cancel':
+      return cancel(world, service, partition, member)
     case 'freeze':
       attempt(world, admin.setFreeze({ ...BY, untilMs: null }))
       return { on: 'group', end: undo(world, (again) => again.clearFreeze()) }
@@ -58,6 +53,28 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
     default:
       throw new Error(`no fault of an operator: ${fault.kind}`)
   }
+}
+
+/** Ends the rebalance under way, or one that is asked for now and thought better of. */
+function cancel(
+  world: World,
+  { admin, view }: GroupService,
+  partition: number,
+  to: MemberName,
+): Hit {
+  const open = view.rebalances().find(({ state }) => state === 'running' || state === 'requested')
+  if (open !== undefined) {
+    attempt(world, admin.cancelRebalance(open.id))
+    return { on: `${open.kind.type} ${open.id}`, end: null }
+  }
+  const { clock, random } = world.base
+  const id = random.operationId()
+  attempt(world, admin.requestRebalance({ type: 'move', partition, to }, BY, id))
+  clock.schedule(random.fraction() * 40, () => {
+    const service = world.service()
+    if (service !== null) attempt(world, service.admin.cancelRebalance(id))
+  })
+  return { partition, on: `move of ${partition} to ${to}`, end: null }
 }
 
 /** Lifts every mark that stands, if an operator can do anything right now. */

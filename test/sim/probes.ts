@@ -102,7 +102,9 @@ async function leave(world: World, victim: MemberProcess, owned: readonly number
   }
   await settled(world)
   const after = ownersOf(world)
-  const moved = after.flatMap((owner, partition) => (owner === before[partition] ? [] : [partition]))
+  const moved = after.flatMap((owner, partition) =>
+    owner === before[partition] ? [] : [partition],
+  )
   const others = before.filter((owner) => owner !== victim.member)
   const needed = owned.length + movesNeeded(others, world.members.length - 1, before.length)
   if (moved.length <= needed) return

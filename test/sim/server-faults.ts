@@ -143,6 +143,7 @@ export class ServerFaults {
     const snapshot = world.snapshots[other % Math.max(1, world.snapshots.length)]
     if (snapshot === undefined) return undefined
     world.restore(snapshot)
+    if (other % 2 === 0) restartAll(world)
     return () => raiseUntilDone(world)
   }
 }
@@ -153,6 +154,11 @@ function compact(world: World, other: number): null | undefined {
   world.compactedTo = revision
   world.base.etcd.compact(revision)
   return null
+}
+
+/** With all processes started anew, nobody remembers what the resources have sealed. */
+function restartAll(world: World): void {
+  for (const process of [...world.members, ...world.serves]) process.kill('restarted with etcd')
 }
 
 const RAISE_EVERY_MS = 2_000
