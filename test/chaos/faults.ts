@@ -87,6 +87,11 @@ export function createFaults(
       })
     underWay.add(one)
   }
+  const beginIfFree = async (fault: DealtFault): Promise<boolean> => {
+    const targets = await chooseTargets(context, fault)
+    if (targets.length > 0) begin(fault, targets)
+    return targets.length > 0
+  }
   const watching = watchOver(nodes, ends, say)
   return {
     lines: () => lines,
@@ -97,16 +102,10 @@ export function createFaults(
       while (!signal.aborted) {
         await pause(GAP_MS.least + random.integer(GAP_MS.range), signal)
         if (signal.aborted) break
-        // A fault whose targets are all taken waits for the next turn and lets one pass.
+        // One fault whose targets are all taken waits for its turn; a second one is passed over.
+        if (waiting !== null && (await beginIfFree(waiting))) waiting = null
         const fault: DealtFault = deck.next().value
-        const dealt: readonly DealtFault[] = waiting === null ? [fault] : [waiting, fault]
-        for (const one of dealt) {
-          const targets = await chooseTargets(context, one)
-          if (one === waiting && targets.length > 0) waiting = null
-          else if (targets.length === 0) waiting ??= one
-          if (targets.length === 0) continue
-          begin(one, targets)
-        }
+        if (!(await beginIfFree(fault))) waiting ??= fault
       }
       await Promise.all(underWay)
     },
