@@ -150,6 +150,29 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
     ],
   },
   {
+    name: 'stale-rebalancer',
+    what: 'the same, where no invariant looks at what a commit requires: only its landing shows',
+    caughtBy: 'model',
+    promises: ['S9'],
+    edits: [
+      {
+        file: 'src/core/commit.ts',
+        find: `    move,
+  }
+  return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)`,
+        replace: `    move,
+  }
+  void rebalancer
+  return commit(partition, stored.raw, [], next)`,
+      },
+      {
+        file: 'src/core/record-invariants.ts',
+        find: "by === 'member' ? next.phase !== 'revoking' : has(requires, 'rebalancer'),",
+        replace: "by === 'member' ? next.phase !== 'revoking' : true,",
+      },
+    ],
+  },
+  {
     name: 'evict-without-wait',
     what: 'the lease of a marked member is closed at once',
     caughtBy: 'model',
