@@ -159,6 +159,8 @@ export class MemberProcess {
       case 'granted':
         if (this.firstGrantMs === 0) this.firstGrantMs = machineMs()
         return
+      // A grant that was doubted before it was acquired opens without a word of serving.
+      case 'reopened':
       case 'serving':
         this.serving.add(event.partition)
         this.lastServingMs = machineMs()
@@ -172,6 +174,9 @@ export class MemberProcess {
         this.stopped(event.partition, nowMs)
         return
       }
+      case 'suspected':
+        this.stopped(event.partition, machineMs())
+        return
       case 'lost':
         this.lost += 1
         this.stopped(event.partition, machineMs())

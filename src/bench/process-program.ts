@@ -4,9 +4,9 @@
  */
 
 import type { NatsOptions } from '../nats/nats-link.ts'
-import { type BareHttp, startBareHttp } from './bare-http.ts'
+import type { BareHttp } from './bare-http.ts'
 import type { FromProcess, ToProcess } from './bench-processes.ts'
-import { measureGate } from './gate-process.ts'
+import type { measureGate } from './gate-process.ts'
 import { loadHttp } from './http-load.ts'
 import { type MapArgument, MapFollowers, type MapSource, openMapSource } from './map-process.ts'
 import { type JoinArgument, MemberProcess } from './member-process.ts'
@@ -73,9 +73,11 @@ const calls = {
     await moves?.end()
     moves = null
   },
-  gate: measureGate,
+  gate: async (argument: Parameters<typeof measureGate>[0]) =>
+    (await import('./gate-process.ts')).measureGate(argument),
   httpLoad: loadHttp,
   bareStart: async ({ body }: { readonly body: string }) => {
+    const { startBareHttp } = await import('./bare-http.ts')
     bare = await startBareHttp(body)
     return bare.port
   },
