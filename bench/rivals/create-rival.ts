@@ -23,7 +23,7 @@ export function createRival(kind: RivalKind): Rival {
       const place = `${scenario}-${word}-${partitions}-${caseName.toLowerCase()}-${round}`
       const common = {
         prefix: `${runId}-${place}/`.replaceAll(/[^a-z0-9/-]/g, ''),
-        folder: join(settings.folder, 'rivals', place.replaceAll(/[^a-z0-9-]/g, '')),
+        folder: join(settings.folder, `rival-${place.replaceAll(/[^a-z0-9-]/g, '')}`),
         deadlineMs: quick ? DEADLINE_MS.quick : DEADLINE_MS.full,
         ...{ leaseTtlMs, members, etcdEndpoints: settings.etcdEndpoints },
       }

@@ -92,11 +92,12 @@ function hasLeft(members: Members, victim: number, fault: FailoverSettings['faul
   return fault === 'SIGSTOP' || members.heldBy(victim).length === 0
 }
 
-/** The member whose share is nearest to the mean. */
+/** Of the members that hold something, the one whose share is nearest to the mean. */
 function usualMember(members: Members, count: number, partitions: number): number {
-  const offs = Array.from({ length: count }, (_, place) =>
-    Math.abs(members.heldBy(place).length - partitions / count),
-  )
+  const offs = Array.from({ length: count }, (_, place) => {
+    const share = members.heldBy(place).length
+    return share === 0 ? Number.POSITIVE_INFINITY : Math.abs(share - partitions / count)
+  })
   return offs.indexOf(Math.min(...offs))
 }
 

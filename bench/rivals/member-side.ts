@@ -40,6 +40,11 @@ export function openMember(): MemberSide {
   const isOwn = (partition: number) => partition % task.members === task.place
   const say = (...words: readonly (string | number)[]) =>
     process.stdout.write(`${words.join(' ')}\n`)
+  const failed = (error: unknown) => say('!', String(error).replaceAll('\n', ' '))
+  process.once('uncaughtException', (error) => {
+    failed(error.stack)
+    process.exit(1)
+  })
   let tickMs = 0
   setInterval(() => {
     tickMs = machineMs()
@@ -60,7 +65,7 @@ export function openMember(): MemberSide {
     lost(partitions) {
       if (partitions.length > 0) say('-', tickMs, ...partitions)
     },
-    failed: (error) => say('!', String(error).replaceAll('\n', ' ')),
+    failed,
     begin() {
       say('ready')
       return begin

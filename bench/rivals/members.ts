@@ -9,6 +9,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { filePath } from './programs.ts'
 import type { MemberTask, Stage } from './rival-kind.ts'
 
 /** From when to when a member believed that it held a partition. */
@@ -37,7 +38,7 @@ export type Members = {
   close(): Promise<void>
 }
 
-const READY_TIMEOUT_MS = 60_000
+const READY_TIMEOUT_MS = 120_000
 const STDERR_KEPT = 600
 
 export async function startMembers(
@@ -48,7 +49,9 @@ export async function startMembers(
   for (let place = 0; place < task.members; place += 1) {
     const [program, ...words] = stage.command
     const own: MemberTask = { ...task, store: stage.store, member: memberName(place), place }
-    crew.add(spawn(program, [...words, JSON.stringify(own)], { stdio: 'pipe' }))
+    // In this folder, where the loader of a TypeScript member is found.
+    const options = { stdio: 'pipe', cwd: filePath('.') } as const
+    crew.add(spawn(program, [...words, JSON.stringify(own)], options))
   }
   if (await crew.until(() => crew.ready === task.members, READY_TIMEOUT_MS)) return crew
   const { first } = crew.failures()

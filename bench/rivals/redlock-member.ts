@@ -4,30 +4,32 @@
  * nobody that a lock has run out.
  */
 import { Redis } from 'ioredis'
-import Redlock, { type Lock, type RedisLike } from 'redlock'
+import Redlock, { type Answer, type Lock, type RedisLike } from 'redlock'
 import { openMember } from './member-side.ts'
 
 const member = openMember()
 const { store, prefix, leaseTtlMs } = member.task
 const redis = new Redis(store)
-/** redlock 4 calls back; ioredis answers with promises only. */
+/** redlock 4 wants to be called back; ioredis answers with promises only. */
 const client: RedisLike = {
   evalsha(hash, [keys = 0, ...words], answer) {
-    redis.evalsha(hash, keys, ...words).then((value) => answer(null, value), answer)
+    callBack(redis.evalsha(hash, keys, ...words), answer)
   },
   eval([script = '', keys = 0, ...words], answer) {
-    redis.eval(String(script), keys, ...words).then((value) => answer(null, value), answer)
+    callBack(redis.eval(String(script), keys, ...words), answer)
   },
 }
-/** As in its documentation, but for ever: a member stands by as long as it lives. */
+/** As in its documentation. */
 const redlock = new Redlock([client], {
-  ...{ driftFactor: 0.01, retryCount: -1, retryDelay: 200, retryJitter: 200 },
+  ...{ driftFactor: 0.01, retryCount: 10, retryDelay: 200, retryJitter: 200 },
 })
+/** A member stands by as long as it lives. */
+const FOR_EVER = { retryCount: -1 }
 const locks = new Map<number, Lock>()
 
 async function hold(partition: number): Promise<void> {
   for (;;) {
-    const lock = await redlock.lock(`${prefix}${partition}`, leaseTtlMs)
+    const lock = await redlock.lockWithOptions(`${prefix}${partition}`, leaseTtlMs, FOR_EVER)
     locks.set(partition, lock)
     member.held([partition])
     await untilLost(partition, lock)
@@ -46,6 +48,14 @@ async function untilLost(partition: number, lock: Lock): Promise<void> {
       return
     }
   }
+}
+
+function callBack(answered: Promise<unknown>, answer: Answer): void {
+  answered.then(
+    // What it returns is a promise of redlock's own, and not to be waited for here.
+    (value) => void answer(null, value),
+    (error) => void answer(error),
+  )
 }
 
 await redis.ping()

@@ -1,6 +1,6 @@
 /** The part of redlock 4 that its member uses; the package brings no types. */
 declare module 'redlock' {
-  type Answer = (error: Error | null, value?: unknown) => void
+  export type Answer = (error: Error | null, value?: unknown) => void
 
   export type RedisLike = {
     evalsha(hash: string, words: readonly (string | number)[], answer: Answer): void
@@ -14,12 +14,16 @@ declare module 'redlock' {
       clients: readonly RedisLike[],
       options: {
         readonly driftFactor: number
-        /** -1: for ever. */
         readonly retryCount: number
         readonly retryDelay: number
         readonly retryJitter: number
       },
     )
-    lock(resource: string, ttlMs: number): Promise<Lock>
+    /** A count of -1: for ever. */
+    lockWithOptions(
+      resource: string,
+      ttlMs: number,
+      options: { readonly retryCount: number },
+    ): Promise<Lock>
   }
 }
