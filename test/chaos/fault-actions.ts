@@ -97,8 +97,7 @@ export async function actOut(
     case 'worker-clock-jump':
       return clockMoved(cluster, fault, target, wait)
     case 'etcd-compact':
-      await compact(target, context.passedRevision())
-      return
+      return compact(target, context.passedRevision())
     case 'etcd-defragment':
       await defragment(target)
       return

@@ -17,6 +17,13 @@ export type Operators = {
   counts(): OperatorCounts
 }
 
+type Rebalance = {
+  readonly id: string
+  readonly kind: { readonly type: string }
+  readonly state: string
+  readonly requestedAtMs: number
+}
+
 type Action = 'move' | 'drain' | 'rebalance' | 'freeze' | 'cordon' | 'cancel'
 
 const DECK: readonly Action[] = [
@@ -67,11 +74,25 @@ export function createOperators(
     await pause(MARK_MS.least + random.integer(MARK_MS.range), signal)
     await clear(name, path)
   }
-  const cancelNewest = async () => {
+  const listRebalances = async (): Promise<readonly Rebalance[] | null> => {
     const text = await ask('list', 'GET', '/rebalances', null)
-    const { rebalances = [] } = JSON.parse(text ?? '{}') as {
-      rebalances?: { id: string; requestedAtMs: number }[]
+    return text === null || text === undefined
+      ? null
+      : (JSON.parse(text) as { rebalances: Rebalance[] }).rebalances
+  }
+  /** A drain that is still asked for cordons its member whenever a rebalancer comes to it. */
+  const undoDrains = async () => {
+    for (let tries = 0; tries < CLEAR_TRIES; tries += 1) {
+      const rebalances = await listRebalances()
+      const open = rebalances?.filter(({ kind, state }) => kind.type === 'drain' && isOpen(state))
+      for (const { id } of open ?? []) await ask('cancel', 'POST', `/rebalances/${id}/cancel`)
+      if (open?.length === 0) break
+      await delay(CLEAR_RETRY_MS)
     }
+    for (const member of members) await clear('cordon', `/members/${member}/cordon`)
+  }
+  const cancelNewest = async () => {
+    const rebalances = (await listRebalances()) ?? []
     const [newest] = [...rebalances].sort((a, b) => b.requestedAtMs - a.requestedAtMs)
     if (newest !== undefined) await ask('cancel', 'POST', `/rebalances/${newest.id}/cancel`)
   }
@@ -84,8 +105,10 @@ export function createOperators(
         return
       }
       case 'drain':
+        // A drained member stays cordoned until somebody undoes it.
         await ask(action, 'POST', `/members/${member}/drain`)
-        return
+        await pause(MARK_MS.least + random.integer(MARK_MS.range), signal)
+        return clear('cordon', `/members/${member}/cordon`)
       case 'rebalance':
         await ask(action, 'POST', '/rebalances')
         return
@@ -114,9 +137,14 @@ export function createOperators(
     async pause() {
       running.abort()
       await working
+      await undoDrains()
     },
     counts: () => counts,
   }
+}
+
+function isOpen(state: string): boolean {
+  return state === 'requested' || state === 'running' || state === 'cancelling'
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
