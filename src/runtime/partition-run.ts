@@ -17,8 +17,10 @@ import type { Position, Token } from '../core/token.ts'
 import { comparePositions } from '../core/token.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { LossCause, WorkRefusal } from '../ports/telemetry.ts'
+import { createDeferred } from './deferred.ts'
 import type { Gate } from './gate.ts'
-import { aborted, pause } from './waiting.ts'
+import { LateSignal } from './late-signal.ts'
+import { pause } from './waiting.ts'
 import type { WorkSlots } from './work-slots.ts'
 import type { Partition, PartitionHandlers } from './worker-options.ts'
 
@@ -47,8 +49,10 @@ export class PartitionRun<Cursor> implements Partition {
   private readonly slots: WorkSlots
   private readonly clock: Clock
   private readonly reporter: RunReporter
-  private readonly drainingController = new AbortController()
-  private readonly lostController = new AbortController()
+  private readonly drainingSignal = new LateSignal()
+  private readonly lostSignal = new LateSignal()
+  /** Resolves when the grant is to end, in whatever way. */
+  private readonly ending = createDeferred<void>()
   private cursor: { readonly value: Cursor } | null = null
   private lostCause: LossCause | null = null
   private lostEnded: Promise<void> = Promise.resolve()
@@ -81,11 +85,11 @@ export class PartitionRun<Cursor> implements Partition {
   }
 
   get draining(): AbortSignal {
-    return this.drainingController.signal
+    return this.drainingSignal.signal
   }
 
   get signal(): AbortSignal {
-    return this.lostController.signal
+    return this.lostSignal.signal
   }
 
   get inFlight(): number {
@@ -118,7 +122,8 @@ export class PartitionRun<Cursor> implements Partition {
   drain(_giveUp: GiveUp): void {
     this.givingUp = true
     this.gate.become('draining')
-    this.drainingController.abort(createTenureError('draining', 'the partition is being given up'))
+    this.drainingSignal.fire(() => createTenureError('draining', 'the partition is being given up'))
+    this.ending.resolve()
   }
 
   /** Ownership ended without a drain. */
@@ -127,9 +132,14 @@ export class PartitionRun<Cursor> implements Partition {
     if (this.lostCause !== null || this.gate.status === 'released') return
     this.lostCause = cause
     this.gate.become('lost')
-    const error = lostError(this.token, cause)
-    this.drainingController.abort(error)
-    this.lostController.abort(error)
+    let error: TenureError | null = null
+    const reason = () => {
+      error ??= lostError(this.token, cause)
+      return error
+    }
+    this.drainingSignal.fire(reason)
+    this.lostSignal.fire(reason)
+    this.ending.resolve()
     // At once, whatever `run` is doing; an acquire that is still loading is told when it has loaded.
     if (this.cursor !== null) this.lostEnded = this.callLost(cause)
   }
@@ -148,7 +158,7 @@ export class PartitionRun<Cursor> implements Partition {
       if (this.gate.status === 'open') this.reporter.serving(this.clock.monotonicMs() - beganAtMs)
     }
     const running = this.runUntilOver()
-    await aborted(this.draining)
+    await this.ending.promise
     await running
     await this.gate.idle()
     if (this.lostCause === null) await this.release()
