@@ -16,7 +16,7 @@ const LOOK_MS = 100
 const LIFT_EVERY_MS = 500
 const HEALING_LIMIT_MS = 120_000
 /** Grants, revokes and retargets of one partition from the healing on: a climb would exceed it. */
-const WRITES_MAX = 40
+const WRITES_MAX = 16
 
 export async function heal(world: World, faults: FaultSchedule, boundMs: number): Promise<void> {
   const { base } = world

@@ -124,7 +124,11 @@ export class LivenessChecker {
     const { world } = this
     const { drainDeadlineMs, drainPolicy, leaseTtlMs } = world.plan.shape
     const record = world.truth.records.get(partition)?.record
-    if (record?.phase !== 'revoking' || drainPolicy === 'wait') {
+    // With its owner's session gone it is a vacancy, whatever its phase says.
+    const isDraining =
+      record?.phase === 'revoking' &&
+      world.truth.isAlive(record.owner.member, record.owner.session)
+    if (!isDraining || drainPolicy === 'wait') {
       this.drainingSince.delete(partition)
       return
     }

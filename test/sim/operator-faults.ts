@@ -1,6 +1,6 @@
 /**
  * Operators who change things at bad moments, through whichever serve process is up. A change that lasts
- * is undone at its end; one that could not be made, or undone, is of no account: healing clears all marks.
+ * is undone at its end, by an operator who does not give up; one that could not be made is of no account.
  */
 import { type MemberName, memberName } from '../../src/core/ids.ts'
 import type { Change, GroupAdmin } from '../../src/ports/group-access.ts'
@@ -8,6 +8,7 @@ import type { GroupService } from '../../src/runtime/group-service.ts'
 import type { Hit, Strike } from './fault.ts'
 import type { World } from './world.ts'
 
+const UNDO_AGAIN_MS = 1_000
 const BY = { by: 'operator', why: 'simulated' }
 
 export function strikeAsOperator(world: World, strike: Strike): Hit | null {
@@ -94,11 +95,27 @@ function attempt(world: World, change: Promise<Change<unknown>>): void {
   change.catch((error: unknown) => world.base.box.crash(error, 'an operator'))
 }
 
-function undo(world: World, change: (admin: GroupAdmin) => Promise<Change<unknown>>): () => void {
-  return () => {
+/** An operator who tries again until it is undone. */
+function undo(
+  world: World,
+  change: (admin: GroupAdmin) => Promise<Change<unknown>>,
+): () => void {
+  const { clock, box } = world.base
+  const again = () => {
+    if (world.base.isClosing) return
     const service = world.service()
-    if (service !== null) attempt(world, change(service.admin))
+    if (service === null) {
+      clock.schedule(UNDO_AGAIN_MS, again)
+      return
+    }
+    change(service.admin).then(
+      ({ ok }) => {
+        if (!ok) clock.schedule(UNDO_AGAIN_MS, again)
+      },
+      (error: unknown) => box.crash(error, 'an operator'),
+    )
   }
+  return again
 }
 
 function chosenMember(world: World, target: number) {
