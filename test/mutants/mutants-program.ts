@@ -13,7 +13,7 @@ import { createMutatedTree, removeTree } from './mutated-tree.ts'
 const AT_ONCE = 2
 /** What CI spends on the sound source; a mutant gets no more. */
 const WHOLE: Budget = { modelScopes: ['smallest', 'ci'], seeds: 600, timeoutMs: 900_000 }
-const QUICK: Budget = { modelScopes: ['smallest'], seeds: 120, timeoutMs: 240_000 }
+const QUICK: Budget = { modelScopes: ['smallest'], seeds: 200, timeoutMs: 600_000 }
 /** `npm run model` and `npm run sim` show more of the sound source; this guards against broken checks. */
 const BASELINE_SEEDS = 20
 

@@ -65,10 +65,10 @@ const SOUND: readonly Configuration[] = [
     properties: ['L3'],
   },
   {
-    name: 'fence, no rebalancer, a member leaves and hangs, another dies',
+    name: 'fence, no rebalancer, members leave and hang, die, come back',
     from: 'ci',
     policy: 'FENCE',
-    faults: { WEDGES: 1, CRASHES: 1, LEAVES: 1 },
+    faults: { WEDGES: 1, CRASHES: 1, LEAVES: 1, RESTARTS: 1 },
     defines: ['REBALANCERS=0'],
     properties: ['L3', 'L6'],
   },
@@ -88,7 +88,7 @@ const SOUND: readonly Configuration[] = [
     properties: ['L3'],
   },
   {
-    name: 'wait, a member dies, an answer is lost',
+    name: 'wait, a drain hangs, an answer is lost',
     from: 'ci',
     policy: 'WAIT',
     faults: { WEDGES: 1, LOST: 1 },
