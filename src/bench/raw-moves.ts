@@ -251,6 +251,7 @@ export class RawMoves {
         .send(request)
         .catch((error: Error) => {
           this.failure = error
+          console.error('limit of moves:', error.message)
         })
         .finally(() => {
           this.inFlight -= 1
