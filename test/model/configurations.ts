@@ -137,12 +137,6 @@ const FULL: readonly Configuration[] = [
   ),
   full('ordered to move, expiry', { orders: 1, expiries: 1, sessions: 1 }, MACHINE),
   full(
-    'evicted by two rebalancers, in time',
-    { orders: 1, depositions: 1, work: 1 },
-    { ...EVICT, rebalancers: 2 },
-  ),
-  full('two partitions, evicted, in time', { orders: 1, work: 1 }, { ...EVICT, partitions: 2 }),
-  full(
     'two partitions, expiry, lost reply',
     { revokes: 1, lost: 1, expiries: 1 },
     { ...ANY, partitions: 2 },
