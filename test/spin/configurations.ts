@@ -95,10 +95,10 @@ const SOUND: readonly Configuration[] = [
     properties: ['L3acquire', 'L6'],
   },
   {
-    name: 'fence, all faults but a hanging drain',
+    name: 'fence, a member dies, sessions end, answers are lost',
     from: 'full',
     policy: 'FENCE',
-    faults: { CRASHES: 1, EXPIRIES: 1, LOST: 1, DEPOSALS: 1, RESTARTS: 1 },
+    faults: { CRASHES: 1, EXPIRIES: 1, LOST: 1 },
     properties: ['L4', 'L6'],
   },
   {
