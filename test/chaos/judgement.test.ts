@@ -152,6 +152,8 @@ test('a machine that stalls voids a bound, and too much of it the run', () => {
   assert.deepEqual([voided.verdict, voided.counts.voided], ['passed', 1])
   const tooBusy = judgeRun(soundEvidence({ settled, machine }))
   assert.equal(tooBusy.verdict, 'machine-too-busy')
+  const starved = judgeRun(soundEvidence({ settled, machine, faults: [faultAt(20_000)] }))
+  assert.equal(starved.verdict, 'machine-too-busy')
   const lost = publishedAs([...INPUTS, 'i-9'])
   assert.equal(judgeRun(soundEvidence({ ...lost, settled, machine })).verdict, 'failed')
 })

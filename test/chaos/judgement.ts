@@ -94,7 +94,9 @@ export function judgeRun(evidence: RunEvidence): Judgement {
   const failures = [...safety, ...liveness]
   const isTooBusy = counts.voidedShare > VOIDED_SHARE_MAX
   const failed = failures.length > 0 ? 'failed' : 'passed'
-  const verdict = safety.length === 0 && isTooBusy ? 'machine-too-busy' : failed
+  // A starved run has few faults too, and long waits between them.
+  const isSafe = safety.every(({ promise }) => promise === 'vacuous')
+  const verdict = isSafe && isTooBusy ? 'machine-too-busy' : failed
   return { verdict, counts, verification, measures, failures }
 }
 
