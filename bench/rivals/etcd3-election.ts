@@ -34,6 +34,6 @@ function election(policy: 'default' | 'noop', name: string) {
     failoverPartitionsMax: FAILOVER_PARTITIONS_MAX,
     settleMs: 0,
     open: async (settings) =>
-      openEtcdStage(settings, typescriptProgram('etcd3-election-member.ts', policy)),
+      openEtcdStage(settings, await typescriptProgram('etcd3-election-member.ts', policy)),
   })
 }

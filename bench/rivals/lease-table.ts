@@ -58,7 +58,7 @@ async function openStage({ folder, partitions }: StageSettings): Promise<Stage> 
     [partitions],
   )
   return {
-    command: typescriptProgram('lease-table-member.ts'),
+    command: await typescriptProgram('lease-table-member.ts'),
     store: server.url,
     async watchExpiry(member) {
       return async () => {

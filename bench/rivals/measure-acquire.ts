@@ -1,7 +1,7 @@
 /**
- * Acquire, as the scenario of the same name: members that are connected and new to the store, until every
- * partition has a holder. Each asks for its own share first, and none stands by for the others' yet: the
- * best case of a rival whose members would otherwise all ask for everything.
+ * Acquire, as the scenario of the same name: members that are connected and warm, but new to the store,
+ * until every partition has a holder. Each asks for its own share, and none stands by for the others' yet:
+ * the best case of a rival whose members would otherwise all ask for everything.
  */
 import type { Figures } from '../../src/bench/bench-types.ts'
 import { machineMs } from '../../src/dev/machine-time.ts'

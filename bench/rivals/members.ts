@@ -9,7 +9,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { filePath } from './programs.ts'
 import type { MemberTask, Stage } from './rival-kind.ts'
 
 /** From when to when a member believed that it held a partition. */
@@ -49,9 +48,7 @@ export async function startMembers(
   for (let place = 0; place < task.members; place += 1) {
     const [program, ...words] = stage.command
     const own: MemberTask = { ...task, store: stage.store, member: memberName(place), place }
-    // In this folder, where the loader of a TypeScript member is found.
-    const options = { stdio: 'pipe', cwd: filePath('.') } as const
-    crew.add(spawn(program, [...words, JSON.stringify(own)], options))
+    crew.add(spawn(program, [...words, JSON.stringify(own)], { stdio: 'pipe' }))
   }
   if (await crew.until(() => crew.ready === task.members, READY_TIMEOUT_MS)) return crew
   const { first } = crew.failures()

@@ -41,7 +41,7 @@ async function openStage({ folder, prefix }: StageSettings): Promise<Stage> {
   const server = await startRedisServer({ directory: folder })
   const redis = new Redis(server.url)
   return {
-    command: typescriptProgram('redlock-member.ts'),
+    command: await typescriptProgram('redlock-member.ts'),
     store: server.url,
     async watchExpiry(_member, partitions) {
       return async () => {
