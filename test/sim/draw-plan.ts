@@ -18,6 +18,10 @@ const FAULTS_MS_MAX = 300_000
 /** Before the first fault: the group finds itself. */
 const QUIET_START_MS = 4_000
 const AIMED_SHARE = 0.5
+const HALTING_SHARE = 0.15
+const RESTORE_WEIGHT = 4
+/** Until an operator raises the incarnation. */
+const LONG_RESTORE_MS = [15_000, 50_000] as const
 const PROBES: readonly Probe[] = ['none', 'kill', 'leave', 'join', 'move', 'restart', 'no-quorum']
 
 /** @param faultsMsMax shortens the world, for a taste of it */
@@ -62,6 +66,9 @@ function drawFaults(
   faultsMs: number,
 ): readonly PlannedFault[] {
   const weights = drawWeights(random, shape)
+  // Halted partitions come of restores alone: some worlds are all about them.
+  const isHalting = shape.fenced && random.fraction() < HALTING_SHARE
+  if (isHalting) weights.set('restore', RESTORE_WEIGHT)
   const betweenMs = 3_000 + random.integer(9_000)
   const faults: PlannedFault[] = []
   let atMs = QUIET_START_MS
@@ -71,20 +78,21 @@ function drawFaults(
     atMs += share < 0.15 ? random.integer(200) : Math.round(betweenMs * 2 * random.fraction())
     if (atMs >= faultsMs) return faults
     const kind = drawKind(random, weights)
-    const [shortestMs, longestMs] = factsOf(kind).forMs
+    const isLong = isHalting && kind === 'restore'
+    const [shortestMs, longestMs] = isLong ? LONG_RESTORE_MS : factsOf(kind).forMs
     faults.push({
       atMs,
       kind,
       target: random.integer(1_000),
       other: random.integer(1_000),
       forMs: shortestMs + Math.round((longestMs - shortestMs) * random.fraction()),
-      aim: drawAim(random),
+      aim: isHalting && random.fraction() < AIMED_SHARE ? 'halted' : drawAim(random),
     })
   }
 }
 
 /** Each kind is in this world or not; those that are have rates of their own. */
-function drawWeights(random: SeededRandom, shape: WorldShape): ReadonlyMap<FaultKind, number> {
+function drawWeights(random: SeededRandom, shape: WorldShape): Map<FaultKind, number> {
   const weights = new Map<FaultKind, number>()
   const hostile = shape.fenced ? 0.4 : 0.15
   for (const kind of FAULT_KIND_NAMES) {

@@ -126,8 +126,7 @@ export class LivenessChecker {
     const record = world.truth.records.get(partition)?.record
     // With its owner's session gone it is a vacancy, whatever its phase says.
     const isDraining =
-      record?.phase === 'revoking' &&
-      world.truth.isAlive(record.owner.member, record.owner.session)
+      record?.phase === 'revoking' && world.truth.isAlive(record.owner.member, record.owner.session)
     if (!isDraining || drainPolicy === 'wait') {
       this.drainingSince.delete(partition)
       return

@@ -96,10 +96,7 @@ function attempt(world: World, change: Promise<Change<unknown>>): void {
 }
 
 /** An operator who tries again until it is undone. */
-function undo(
-  world: World,
-  change: (admin: GroupAdmin) => Promise<Change<unknown>>,
-): () => void {
+function undo(world: World, change: (admin: GroupAdmin) => Promise<Change<unknown>>): () => void {
   const { clock, box } = world.base
   const again = () => {
     if (world.base.isClosing) return

@@ -14,7 +14,10 @@ async function answer({ seed, faultsMsMax, twice }: SeedOrder): Promise<SeedRepl
 
 process.on('message', (order: SeedOrder) => {
   answer(order).then(
-    (reply) => process.send?.(reply),
+    (reply) => {
+      // Whoever asked may be gone by now.
+      if (process.connected) process.send?.(reply)
+    },
     (error: unknown) => {
       throw error
     },
