@@ -10,14 +10,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import type { FromProcess, Held, ToProcess } from './process-messages.ts'
 import type { ProcessCalls } from './process-program.ts'
 
 /** The argument and the answer of a call. */
 type ArgumentOf<Name extends keyof ProcessCalls> = Parameters<ProcessCalls[Name]>[0]
 type ValueOf<Name extends keyof ProcessCalls> = Awaited<ReturnType<ProcessCalls[Name]>>
-
-/** How many partitions a process serves now, and when that last changed. */
-export type Held = { readonly serving: number; readonly changedAtMs: number }
 
 export type BenchProcess = {
   readonly pid: number
@@ -38,13 +36,6 @@ export type BenchProcesses = {
   until(what: string, holds: () => boolean, timeoutMs: number): Promise<void>
   close(): Promise<void>
 }
-
-/** What the two sides say to each other. */
-export type ToProcess = { readonly id: number; readonly name: string; readonly argument: unknown }
-export type FromProcess =
-  | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
-  | { readonly type: 'error'; readonly id: number; readonly detail: string }
-  | { readonly type: 'held'; readonly held: Held }
 
 const EXTENSION = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 const PROGRAM = fileURLToPath(new URL(`./process-program${EXTENSION}`, import.meta.url))

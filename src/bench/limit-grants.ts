@@ -6,7 +6,7 @@
 import { DEFAULT_KEY_PREFIX } from '../core/keys.ts'
 import type { BenchProcess } from './bench-processes.ts'
 import type { BenchContext } from './bench-types.ts'
-import { memberOf } from './member-fleet.ts'
+import { memberOf } from './member-names.ts'
 import { createRawEtcd } from './raw-etcd.ts'
 
 type Shape = { readonly writers: number; readonly inFlight: number }

@@ -18,7 +18,7 @@ import { encodeFrame, ReplyAssembler } from '../runtime/map-frames.ts'
 import { createMapPublisher } from '../runtime/map-publisher.ts'
 import { Mirror } from '../runtime/mirror.ts'
 import type { Observer } from '../runtime/observer-types.ts'
-import { memberOf } from './member-fleet.ts'
+import { memberOf } from './member-names.ts'
 import { createRawEtcd } from './raw-etcd.ts'
 
 export type MapArgument = {

@@ -4,6 +4,7 @@ import { DEFAULT_KEY_PREFIX } from '../core/keys.ts'
 import type { BenchProcess, BenchProcesses } from './bench-processes.ts'
 import type { BenchContext } from './bench-types.ts'
 import type { MemberNotes } from './grant-notes.ts'
+import { memberOf } from './member-names.ts'
 
 export type FleetOptions = {
   readonly group: string
@@ -77,8 +78,4 @@ function membersOf(options: FleetOptions, index: number, processes: number): rea
     names.push(memberOf(member))
   }
   return names
-}
-
-export function memberOf(index: number): string {
-  return `m-${String(index).padStart(2, '0')}`
 }

@@ -11,8 +11,8 @@ import type { EtcdStoreOptions } from '../etcd/etcd-store.ts'
 import type { NatsOptions } from '../nats/nats-link.ts'
 import type { TelemetryEvent } from '../ports/telemetry.ts'
 import type { Partition, Worker } from '../runtime/worker-options.ts'
-import type { Held } from './bench-processes.ts'
 import { BUCKET_MS, itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
+import type { Held } from './process-messages.ts'
 
 export type JoinArgument = {
   readonly group: string

@@ -5,11 +5,11 @@
 
 import type { NatsOptions } from '../nats/nats-link.ts'
 import type { BareHttp } from './bare-http.ts'
-import type { FromProcess, ToProcess } from './bench-processes.ts'
 import type { measureGate } from './gate-process.ts'
 import { loadHttp } from './http-load.ts'
 import { type MapArgument, MapFollowers, type MapSource, openMapSource } from './map-process.ts'
 import { type JoinArgument, MemberProcess } from './member-process.ts'
+import type { FromProcess, ToProcess } from './process-messages.ts'
 import type { FenceArgument, RawFences } from './raw-fences.ts'
 import { type MovesArgument, RawMoves } from './raw-moves.ts'
 import { RawNats } from './raw-nats.ts'

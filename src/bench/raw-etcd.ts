@@ -43,19 +43,46 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
       if (!reply.succeeded) throw new Error('a compare of the limit failed')
     },
     async watch(prefix, events) {
-      const stream = await client().watchClient.watch({})
-      stream.on('error', () => {})
-      const stands = new Promise<void>((resolve) => {
-        stream.on('data', (response: IWatchResponse) => {
-          if (response.created) resolve()
-          if (response.events.length > 0) events(response.events)
+      let end = () => {}
+      let isOver = false
+      let next = 0
+      // A busy machine breaks connections: the watch goes on after the last event it had.
+      const open = async (): Promise<void> => {
+        const stream = await client().watchClient.watch({})
+        end = () => {
+          stream.end()
+          stream.cancel()
+        }
+        const stands = new Promise<void>((resolve) => {
+          stream.on('data', (response: IWatchResponse) => {
+            if (response.created) {
+              if (next === 0) next = Number(response.header.revision) + 1
+              resolve()
+            }
+            const last = response.events.at(-1)
+            if (last === undefined || isOver) return
+            next = Number(last.kv.mod_revision) + 1
+            events(response.events)
+          })
         })
-      })
-      stream.write({ create_request: encodeRange(prefix) })
-      await stands
+        let isBroken = false
+        stream.on('error', () => {
+          if (isOver || isBroken) return
+          isBroken = true
+          void open().catch(() => {})
+        })
+        stream.write({
+          create_request: {
+            ...encodeRange(prefix),
+            ...(next === 0 ? {} : { start_revision: next }),
+          },
+        })
+        await stands
+      }
+      await open()
       return () => {
-        stream.end()
-        stream.cancel()
+        isOver = true
+        end()
       }
     },
     async openLease(session, ttlS) {

@@ -12,7 +12,8 @@ import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
 import { TENURE } from '../evaluate.ts'
 import type { MemberNotes } from '../grant-notes.ts'
-import { type Fleet, joinFleet, memberOf } from '../member-fleet.ts'
+import { type Fleet, joinFleet } from '../member-fleet.ts'
+import { memberOf } from '../member-names.ts'
 import { createRawEtcd, type RawEtcd } from '../raw-etcd.ts'
 
 const MEMBERS = 10

@@ -7,7 +7,7 @@ import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchContext, Figures, Scenario } from '../bench-types.ts'
 import { TENURE } from '../evaluate.ts'
 import type { GateFigures } from '../gate-process.ts'
-import { memberOf } from '../member-fleet.ts'
+import { memberOf } from '../member-names.ts'
 import { createRawEtcd } from '../raw-etcd.ts'
 import { median } from '../spread.ts'
 
