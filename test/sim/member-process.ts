@@ -148,9 +148,7 @@ export class MemberProcess extends WorldProcess {
     const { resources, inputs, work } = this.place
     const { token } = p
     const piece = work.admitted(life, token)
-    const lost = () => {
-      piece.isLost = true
-    }
+    const lost = () => work.lost(piece)
     p.signal.addEventListener('abort', lost, { once: true })
     try {
       const number = cursor.next

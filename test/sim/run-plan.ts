@@ -4,7 +4,12 @@
  */
 import { type EffectLine, tokenId } from '../../src/evidence/accept-log.ts'
 import { describeViolation, type Violation } from '../../src/evidence/findings.ts'
-import { grantId, grantsOf } from '../../src/evidence/history-log.ts'
+import {
+  type GrantEvent,
+  grantId,
+  grantsOf,
+  previousToken,
+} from '../../src/evidence/history-log.ts'
 import { verifyAccepts } from '../../src/evidence/verify-accepts.ts'
 import { effectsByToken, verifyHandOvers } from '../../src/evidence/verify-hand-overs.ts'
 import { verifyInputs } from '../../src/evidence/verify-inputs.ts'
@@ -110,12 +115,19 @@ function judgeLogs(world: World): void {
     }
   }
   if (world.isHonest || plan.shape.fenced) {
-    const drained = grants.filter(({ record }) => record.how === 'hand-over')
+    const drained = grants.filter((grant) => isDrained(world, grant))
     violations.push(...verifyHandOvers(drained, effectsByToken(effects), true).violations)
   }
   for (const violation of violations) {
     base.box.report(violation.promise, violation.partition, describeViolation(violation))
   }
+}
+
+/** An owner that lost its work (as after a restore) may still be the one that grants anew. */
+function isDrained(world: World, grant: GrantEvent): boolean {
+  if (grant.record.how !== 'hand-over') return false
+  const token = previousToken(grant)
+  return token !== null && !world.work.lostTokens.has(tokenId(token))
 }
 
 function resultOf(world: World, faults: FaultSchedule, liveness: LivenessChecker): RunResult {

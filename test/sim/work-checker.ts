@@ -33,6 +33,8 @@ export type WorkRules = {
 export class WorkChecker {
   /** Pieces of work admitted. */
   admissions = 0
+  /** Tokens whose work was told that it is lost: what follows them is no drained hand-over. */
+  readonly lostTokens = new Set<string>()
   private readonly ledger: SessionLedger
   private readonly box: BreachBox
   private readonly rules: WorkRules
@@ -109,6 +111,11 @@ export class WorkChecker {
   /** `check` let a guarded effect begin. */
   effectBegun(life: Life, token: Token): void {
     this.mayWork(life, token, tokenId(token), 'an effect begun')
+  }
+
+  lost(work: Work): void {
+    work.isLost = true
+    this.lostTokens.add(work.id)
   }
 
   ended(work: Work): void {
