@@ -89,10 +89,12 @@ function ratios(own: readonly Figures[], others: readonly Figures[], comparison:
 
 function plain(rounds: readonly Figures[], metric: string, statistic: ResultRow['statistic']) {
   const figures = rounds.flatMap((round) => figureOf(round, metric) ?? [])
+  const each = figures.map(({ values }) => statisticOf(values, statistic))
   const { samples, p50, p99, max } = spreadOf(figures.flatMap(({ values }) => values))
   const note = [...new Set(figures.flatMap(({ note }) => note ?? []))].join('; ')
   return {
-    value: median(figures.map(({ values }) => statisticOf(values, statistic))),
+    // The worst of all rounds is the worst.
+    value: statistic === 'max' ? Math.max(...each) : median(each),
     unit: figures[0]?.unit ?? '',
     runs: figures.length,
     ...{ samples, p50, p99, max, note },

@@ -113,7 +113,7 @@ async function strike(
   ]
   if (fault === 'SIGKILL') {
     await victim.gone
-    return [...figures, { metric: 'overlap', unit: 'ms', values: [0], note: 'of a dead process' }]
+    return figures
   }
   victim.signal('SIGCONT')
   await processes.until(
