@@ -22,6 +22,7 @@ import type {
 } from './bench-types.ts'
 import { rowsOf, TENURE } from './evaluate.ts'
 import { SCENARIOS } from './scenarios.ts'
+import { stopServeProcesses } from './serve-process.ts'
 
 export type BenchOptions = {
   /** Empty: all. */
@@ -63,6 +64,7 @@ export async function runBench(options: BenchOptions): Promise<BenchReport> {
       rivals: rivals.told,
     }
   } finally {
+    await stopServeProcesses()
     await processes.close()
     await servers.stop()
     rmSync(folder, { recursive: true, force: true })

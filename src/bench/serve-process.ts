@@ -15,6 +15,13 @@ export type ServeProcess = {
 const CALL_TIMEOUT_MS = 30_000
 const READY_TIMEOUT_MS = 60_000
 
+/** What a case that broke off has left behind. */
+const running = new Set<() => Promise<void>>()
+
+export async function stopServeProcesses(): Promise<void> {
+  await Promise.all([...running].map((stop) => stop()))
+}
+
 /** The group must stand already: who comes first decides on its settings. */
 export async function startServeProcess(
   { servers, folder }: BenchContext,
@@ -36,10 +43,15 @@ export async function startServeProcess(
       }
     },
   })
+  const stop = async () => {
+    running.delete(stop)
+    await server.stop()
+  }
+  running.add(stop)
   return {
     url,
     port,
-    stop: () => server.stop(),
+    stop,
     async call(method, path, body) {
       const reply = await fetch(`${url}${path}`, {
         method,
