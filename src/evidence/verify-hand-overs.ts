@@ -2,7 +2,8 @@
  * S10 over both logs. After a drained hand-over no effect of the old owner may still be under way when
  * one of the new owner begins, nor be accepted after the hand-over was known. After an election or a
  * forced move effects may overlap in time, since the fence keeps the late ones out; that overlap is
- * measured all the same.
+ * measured all the same. So it is where the incarnation rose: a member that lost a partition when etcd was
+ * restored grants it to itself anew by a hand-over that no drain came before, and the logs cannot tell.
  */
 import { type EffectLine, tokenId } from './accept-log.ts'
 import { describePosition, type Violation } from './findings.ts'
@@ -43,7 +44,7 @@ export function verifyHandOvers(
     const before = token === null ? [] : (byToken.get(tokenId(token)) ?? [])
     if (token === null || before.length === 0) continue
     const { partition, record } = grant
-    const isDrained = record.how === 'hand-over'
+    const isDrained = record.how === 'hand-over' && record.incarnation === token.incarnation
     const generations = [describePosition(token), describePosition(record)]
     const named = { promise: 'S10', partition, generations } as const
     const after = byToken.get(grantId(grant)) ?? []

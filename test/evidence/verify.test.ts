@@ -4,8 +4,11 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { EffectLine } from '../../src/evidence/accept-log.ts'
 import { describeViolation, type ViolationKind } from '../../src/evidence/findings.ts'
+import { grantsOf } from '../../src/evidence/history-log.ts'
 import { verifyRun } from '../../src/evidence/verify.ts'
+import { effectsByToken, verifyHandOvers } from '../../src/evidence/verify-hand-overs.ts'
 import {
   effect,
   evidenceOf,
@@ -164,6 +167,20 @@ for (const { kind, promise, plant, generations, atMs } of PLANTED) {
     assert.deepEqual(new Set(others.map(([, verdict]) => verdict)), new Set(['proved']))
   })
 }
+
+test('a late effect before a hand-over to a later incarnation, verified, breaks no S10: it may have been lost', () => {
+  const kinds = (incarnation: number) => {
+    const after = grant(2, 'a', {
+      ...{ atMs: 200, revision: 9, how: 'hand-over' },
+      previous: { member: 'a', generation: 1 },
+    })
+    const grants = grantsOf([{ ...after, record: { ...after.record, incarnation } }])
+    const late = effectsByToken([effect(token(1, 'a'), 'i-1', 190, 210) as EffectLine])
+    return verifyHandOvers(grants, late, true).violations.map(({ kind }) => kind)
+  }
+  assert.deepEqual(kinds(INCARNATION), ['accepted-after-hand-over'])
+  assert.deepEqual(kinds(INCARNATION + 1), [])
+})
 
 test('one position granted to two sessions, verified, breaks S2 beside S1', () => {
   const run = soundRun()
