@@ -23,6 +23,7 @@ export function openEtcdStage(
     store: etcdEndpoints.join(','),
     async watchExpiry(member) {
       const standing = new Set(wonBy(member, await campaigns()))
+      if (standing.size === 0) throw new Error(`${member} lost all its elections before the fault`)
       const watcher = await client.watch().prefix(prefix).create()
       const gone = new Promise<number>((resolve) => {
         watcher.on('delete', ({ key }) => {

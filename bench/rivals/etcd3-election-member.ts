@@ -6,6 +6,9 @@ import { openMember } from './member-side.ts'
 /** As in the library's documentation. */
 const NEW_CAMPAIGN_MS = 5000
 const WARM_UP = 50
+const WARM_UP_TTL_S = 60
+/** More at once from all members, and etcd refuses some of them. */
+const PLACED_AT_ONCE = 100
 
 const member = openMember()
 const { store, prefix, leaseTtlMs, member: name } = member.task
@@ -15,9 +18,8 @@ const client = new Etcd3({
   ...(isNoop ? { faultHandling: { global: noop, host: () => noop } } : {}),
 })
 const elections = client.namespace(prefix)
-let waiting = member.others.length
 
-function runCampaign(partition: number, isPlaced?: () => void): void {
+function runCampaign(partition: number): Promise<unknown> {
   const campaign = elections.election(String(partition), leaseTtlMs / 1000).campaign(name)
   let isElected = false
   campaign.on('elected', () => {
@@ -30,25 +32,30 @@ function runCampaign(partition: number, isPlaced?: () => void): void {
     member.failed(error)
     setTimeout(runCampaign, NEW_CAMPAIGN_MS, partition)
   })
-  campaign.getCampaignKey().then(isPlaced, () => {})
+  return campaign.getCampaignKey().catch(() => {})
+}
+
+async function runCampaigns(partitions: readonly number[]): Promise<void> {
+  const left = [...partitions]
+  const one = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) await runCampaign(next)
+  }
+  await Promise.all(Array.from({ length: PLACED_AT_ONCE }, one))
 }
 
 /** A member is measured warm, as Tenure's are: compiled code and an open connection. */
 async function warmUp(): Promise<void> {
   const campaigns = Array.from({ length: WARM_UP }, (_, one) =>
-    elections.election(`warm-up-${name}-${one}`, leaseTtlMs / 1000).campaign(name),
+    elections.election(`warm-up-${name}-${one}`, WARM_UP_TTL_S).campaign(name),
   )
-  await Promise.all(campaigns.map((campaign) => campaign.wait()))
-  await Promise.all(campaigns.map((campaign) => campaign.resign()))
+  // One that fails has warmed as well.
+  await Promise.allSettled(campaigns.map((campaign) => campaign.wait()))
+  await Promise.allSettled(campaigns.map((campaign) => campaign.resign()))
 }
 
 await warmUp()
 await member.begin()
-for (const partition of member.own) runCampaign(partition)
+await runCampaigns(member.own)
 await member.standby
-for (const partition of member.others) {
-  runCampaign(partition, () => {
-    waiting -= 1
-    if (waiting === 0) member.standing()
-  })
-}
+await runCampaigns(member.others)
+member.standing()

@@ -50,7 +50,9 @@ export async function startMembers(
     const own: MemberTask = { ...task, store: stage.store, member: memberName(place), place }
     crew.add(spawn(program, [...words, JSON.stringify(own)], { stdio: 'pipe' }))
   }
-  if (await crew.until(() => crew.ready === task.members, READY_TIMEOUT_MS)) return crew
+  const isOver = () => crew.ready === task.members || crew.gone > 0
+  await crew.until(isOver, READY_TIMEOUT_MS)
+  if (crew.ready === task.members) return crew
   const { first } = crew.failures()
   await crew.close()
   throw new Error(`${crew.ready} of ${task.members} members were ready in time; ${first}`)
@@ -63,6 +65,7 @@ function memberName(place: number): string {
 class Crew implements Members {
   readonly claims: Claim[] = []
   ready = 0
+  gone = 0
   #standing = 0
   #failures = 0
   #firstFailure = ''
@@ -88,6 +91,7 @@ class Crew implements Members {
     child.on('error', (error) => this.#failed(error.message))
     child.stderr?.on('data', (text) => this.#failed(String(text)))
     child.once('exit', () => {
+      this.gone += 1
       for (const partition of open.keys()) this.#count(partition, -1)
       open.clear()
       this.#heard()

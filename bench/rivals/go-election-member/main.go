@@ -20,6 +20,10 @@ import (
 const (
 	tick     = 10 * time.Millisecond
 	lookStep = 500 * time.Millisecond
+	// More at once from all members, and etcd refuses some of them; those try again.
+	wave     = 100
+	waveStep = 50 * time.Millisecond
+	again    = 200 * time.Millisecond
 )
 
 type task struct {
@@ -97,18 +101,27 @@ func main() {
 
 // Campaign runs one campaign for each of its own partitions, or for each of the others.
 func campaign(session *concurrency.Session, to task, believed *holder, own bool) {
+	started := 0
 	for partition := 0; partition < to.Partitions; partition++ {
 		if (partition%to.Members == to.Place) != own {
 			continue
 		}
+		if started > 0 && started%wave == 0 {
+			time.Sleep(waveStep)
+		}
+		started++
 		go func(partition int) {
 			name := fmt.Sprintf("%selection/%d", to.Prefix, partition)
-			err := concurrency.NewElection(session, name).Campaign(context.Background(), to.Member)
-			if err != nil {
+			election := concurrency.NewElection(session, name)
+			for {
+				err := election.Campaign(context.Background(), to.Member)
+				if err == nil {
+					believed.held(partition)
+					return
+				}
 				fmt.Println("!", strings.ReplaceAll(err.Error(), "\n", " "))
-				return
+				time.Sleep(again)
 			}
-			believed.held(partition)
 		}(partition)
 	}
 }
