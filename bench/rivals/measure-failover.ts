@@ -138,7 +138,12 @@ async function wake(
     if (beganMs !== undefined) overlapMs = Math.max(overlapMs, lastMs - beganMs)
     believedMs = Math.max(believedMs, lastMs - wokenMs)
   }
-  const note = noticed ? '' : 'it still believed when the measurement ended, so at least'
+  const alone = old.filter(({ partition }) => !successions.has(partition)).length
+  const notes = [
+    noticed ? '' : 'it still believed when the measurement ended, so at least',
+    alone === 0 ? '' : `${alone} of its ${old.length} partitions had no successor to overlap with`,
+  ]
+  const note = notes.filter(Boolean).join('; ')
   const about = note === '' ? {} : { note }
   return [
     { metric: 'overlap', unit: 'ms', values: [overlapMs], ...about },
