@@ -109,5 +109,3 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
 export function partitionOfEvent({ kv }: RawEvents[number]): number {
   return Number(kv.key.toString('latin1', kv.key.length - 6))
 }
-
-export { encodeKey }

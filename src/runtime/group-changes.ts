@@ -134,7 +134,7 @@ export class GroupChanges {
     }
   }
 
-  /** So that who asks next sees what was answered. Deletions come by the watch. */
+  /** So that who asks next sees what was answered. Deletions come by the watch, an incarnation by a list. */
   private learn(
     key: string,
     decision: { readonly value: string; readonly session?: SessionId },

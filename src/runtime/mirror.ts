@@ -13,6 +13,10 @@
  * question was sent, twice. A list alone may be stale, so one that shows a lower revision than known
  * proves nothing: the check decides, and the state never goes back on the word of a list (S8).
  *
+ * A risen incarnation is not taken in as an event: it mostly means that the store was restored, perhaps
+ * unseen by this process, whose watch then goes on over a state that was never the store's. It costs a
+ * new list, of its revision or later, and becomes known with that.
+ *
  * A record of a format that this build does not know fails the first list (`ready` rejects); later on it
  * is thrown where nobody catches it, and stops the process.
  */
@@ -78,6 +82,8 @@ export class Mirror {
   /** The newest revision that a list or a watch delivered: where the next watch goes on. */
   private deliveredRevision = 0
   private lowerOnce = false
+  /** Revision of an incarnation that the state does not have yet. */
+  private raisedAt: number | null = null
   private closed = false
   private busy = false
   private readonly listed = createDeferred<void>()
@@ -109,7 +115,9 @@ export class Mirror {
   /** Takes in what a transaction's reply showed, ahead of the watch; `teller` is not told. */
   learn(entry: KeyValue, teller: MirrorListener): void {
     if (this.closed || this.busy) return
-    this.emit(this.state.apply([{ type: 'put', entry }], 0), teller)
+    const event = { type: 'put', entry } as const
+    if (this.raisesIncarnation(event)) this.raised(entry.modRevision)
+    else this.emit(this.state.apply([event], 0), teller)
   }
 
   close(): void {
@@ -136,10 +144,12 @@ export class Mirror {
       return this.retryLater(() => this.list(why, mayGoBack))
     }
     const { revision, entries } = listed
+    if (revision < (this.raisedAt ?? 0)) return this.retryLater(() => this.list(why, mayGoBack))
     if (revision < this.state.revision && !mayGoBack) {
       this.openWatch()
       return this.retryLater(() => this.check())
     }
+    this.raisedAt = null
     this.retryMs = RETRY_FIRST_MS
     this.recheckMs = null
     const change = this.replaced(entries, revision)
@@ -203,11 +213,28 @@ export class Mirror {
     const last = events[events.length - 1]
     if (last === undefined) return
     const revision = last.type === 'put' ? last.entry.modRevision : last.modRevision
+    if (events.some((event) => this.raisesIncarnation(event))) {
+      this.raised(revision)
+      return
+    }
     const change = this.state.apply(events, revision)
     this.deliveredRevision = Math.max(this.deliveredRevision, revision)
     this.confirmCurrent()
     this.retryMs = RETRY_FIRST_MS
     this.emit(change)
+  }
+
+  private raisesIncarnation(event: WatchEvent): boolean {
+    const { incarnation } = this.state
+    if (event.type !== 'put' || event.entry.key !== this.options.keys.incarnation) return false
+    return incarnation !== null && Number(event.entry.value) !== incarnation
+  }
+
+  private raised(revision: number): void {
+    this.raisedAt = revision
+    this.watch?.close()
+    this.watch = null
+    void this.list('incarnation', true)
   }
 
   private watchEnded(end: WatchEnd): void {
@@ -254,6 +281,7 @@ export class Mirror {
     )
     this.busy = false
     if (this.closed) return
+    if (this.raisedAt !== null) return this.list('incarnation', true)
     if (!reply.ok) {
       this.broken(reply.detail)
       return this.retryLater(() => this.check())
@@ -264,6 +292,7 @@ export class Mirror {
     const finding = summary?.type === 'summary' ? this.audit.summary(summary) : 'same'
     const found = finding === 'same' ? await this.sweep() : finding
     if (this.closed || this.busy) return
+    if (this.raisedAt !== null) return this.list('incarnation', true)
     if (found === 'stands') return void this.list('out of step')
     if (this.watch === null) this.openWatch()
     if (found === 'same') this.confirmCurrent()

@@ -12,6 +12,8 @@ const FOUND: Readonly<Record<string, string>> = {
     'a session ended during a campaign, and the member never campaigned for that partition again (L1)',
   'granted-before-claim-known':
     "a claim's reply was lost, and what others granted meanwhile was never taken up (L4)",
+  'raise-over-an-unseen-restore':
+    'etcd was restored behind an outage; maps of the risen incarnation still held what the restore took (S8)',
 }
 
 export const KEPT_SEEDS: readonly KeptSeed[] = Object.entries(FOUND).map(([name, found]) => {
