@@ -5,7 +5,7 @@
 import type { Etcd3, ITxnRequest, IWatchResponse } from 'etcd3'
 import type { SessionId } from '../core/ids.ts'
 import type { Transaction } from '../core/transaction.ts'
-import { encodeKey, encodeLease, encodeRange, encodeTransaction } from '../etcd/codec.ts'
+import { encodeLease, encodeRange, encodeTransaction } from '../etcd/codec.ts'
 import { createConnections } from '../etcd/connections.ts'
 import { type EtcdStoreOptions, readEndpoints, readIdentity } from '../etcd/etcd-options.ts'
 
