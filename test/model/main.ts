@@ -1,13 +1,15 @@
 /**
  * `npm run model -- [--scope smallest|ci|full] [--only PART OF A NAME] [--json FILE]`
  *
- * Searches each configuration of the scope to its end, two processes at a time, and prints what it found.
- * Ends with 1 when a promise is broken, naming it and the shortest trace; with 2 for a wrong call.
+ * Searches each configuration of the scope to its end, two processes at a time, and prints what it found;
+ * from scope `ci` on then asks Spin for liveness under weak fairness (`test/spin`). Ends with 1 when a
+ * promise is broken, naming it and the shortest trace; with 2 for a wrong call.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { runSpin } from '../spin/run.ts'
 import type { Configuration, Scope } from './configurations.ts'
 import { CONFIGURATIONS, configurationsOf, SCOPES } from './configurations.ts'
 import { headLine, lineOf, type Report, reportOf, violationText } from './report.ts'
@@ -38,6 +40,11 @@ async function command(): Promise<void> {
   console.log(headLine())
   const reports = scope === 'smallest' ? inTurn(chosen) : await besideEachOther(chosen)
   conclude(scope, reports, (performance.now() - beganAtMs) / 1000)
+  if (scope !== 'smallest' && values.only === '') {
+    console.log('\nliveness under weak fairness, by Spin')
+    const { passed } = await runSpin({ scope, print: (line) => console.log(line) })
+    if (!passed) process.exitCode = 1
+  }
   if (values.json !== undefined) {
     writeFileSync(values.json, `${JSON.stringify({ scope, reports }, null, 2)}\n`)
   }
