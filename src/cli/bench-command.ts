@@ -8,13 +8,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import type { Act } from './act.ts'
 import { CliError } from './cli-error.ts'
 import type { BenchAnswer, BenchRequest, CommandImplementations } from './commands.ts'
 import type { CliContext } from './context.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import { type LoadedConfiguration, loadConfiguration } from './load-configuration.ts'
 import { parseCount } from './option-values.ts'
-import type { Act } from './process-commands.ts'
 import { addSettingFlags } from './setting-flags.ts'
 
 type Bench = NonNullable<CommandImplementations['bench']>

@@ -2,6 +2,7 @@
  * Operators' verbs: each asks a `serve` process over HTTP.
  */
 import { type Command, Option } from 'commander'
+import type { Act } from './act.ts'
 import {
   cancelRebalance,
   clearMark,
@@ -20,7 +21,6 @@ import {
 import type { CliContext } from './context.ts'
 import { beginCall, type OperatorCall } from './operator-call.ts'
 import { parseCount, parseDuration } from './option-values.ts'
-import type { Act } from './process-commands.ts'
 import {
   showIncarnation,
   showMembers,

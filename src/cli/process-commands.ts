@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
+import type { Act } from './act.ts'
 import { addBench } from './bench-command.ts'
 import { CliError, usageError } from './cli-error.ts'
 import type { CommandImplementations, DevOptions } from './commands.ts'
@@ -17,11 +18,6 @@ import { createOutput, type Output, type OutputFlags } from './output.ts'
 import { addSettingFlags } from './setting-flags.ts'
 import { renderSettingsTable } from './settings-table.ts'
 import { loadTable } from './table.ts'
-
-/** Runs the action and keeps its exit code; commander's own return value is lost. */
-export type Act = (
-  action: (command: Command, ...words: (string | undefined)[]) => Promise<number>,
-) => (...all: unknown[]) => Promise<void>
 
 const ALL = [
   'scope',

@@ -2,14 +2,16 @@
  * The command line as one function: words in, exit code out. Every failure ends here: one line for
  * people on stderr (`tenure: …`), or one JSON object with `--json`.
  */
+
 import { Command, CommanderError } from 'commander'
 import { isTenureError } from '../core/tenure-error.ts'
+import type { Act } from './act.ts'
 import { CliError, usageError } from './cli-error.ts'
 import type { CommandImplementations } from './commands.ts'
 import type { CliContext } from './context.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { addOperatorCommands } from './operator-commands.ts'
-import { type Act, addProcessCommands } from './process-commands.ts'
+import { addProcessCommands } from './process-commands.ts'
 
 const EPILOGUE = `
 Settings: flag > TENURE_* variable > tenure.config.json > default; \`tenure config\` shows them all.
