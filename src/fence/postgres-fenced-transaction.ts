@@ -33,7 +33,9 @@ export type FencedOptions = {
   readonly idempotencyKey?: string
   /**
    * Position of what is applied in the partition's input; whole, above 0, such as a stream's sequence. Or
-   * that with a checkpoint that lags behind, such as a partitioned consumer gives its handler.
+   * that with a checkpoint that lags behind, such as a partitioned consumer gives its handler: pass that
+   * as it is. A bare number is kept under the empty name, and a consumer that loads under another would
+   * begin from the start.
    */
   readonly checkpoint?: number | LaggingCheckpoint
   /** [`read committed`] */

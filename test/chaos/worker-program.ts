@@ -96,7 +96,7 @@ async function handle({ message, token, checkpoint, attempt }: CheckpointedWork)
   const { key, messageId, sequence } = message
   // The order's own id: a stream that stored it twice has it applied once.
   const options = {
-    ...{ idempotencyKey: messageId, checkpoint: checkpoint.sequence },
+    ...{ idempotencyKey: messageId, checkpoint },
     idleTimeoutMs: IDLE_TIMEOUT_MS,
   }
   const outcome = await fencedTransaction(pool, token, options, (client) =>
