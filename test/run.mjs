@@ -35,7 +35,7 @@ if (files.length === 0) {
 }
 
 const together = files.filter((file) => !CLUSTERS.test(file) && !SIZE.test(file) && !isProof)
-const clusters = files.filter((file) => CLUSTERS.test(file))
+const clusters = files.filter((file) => CLUSTERS.test(file) && !isProof)
 const alone = files.filter((file) => SIZE.test(file) || isProof)
 let passed = true
 if (together.length > 0) passed = (await runTests(together, 2, 'inherit')).passed && passed

@@ -45,6 +45,13 @@ export class MapChecker {
     this.excusedUntilMs = isOn ? Number.POSITIVE_INFINITY : nowMs + MIRROR_CHECK_MS
   }
 
+  /** A check of the mirror needs etcd: what keeps it away puts the check off. */
+  etcdDisturbed(): void {
+    const nowMs = this.base.clock.monotonicMs()
+    if (nowMs >= this.excusedUntilMs) return
+    this.excusedUntilMs = Math.max(this.excusedUntilMs, nowMs + MIRROR_CHECK_MS)
+  }
+
   /** Before what etcd held is replaced: maps of this incarnation tell of another history. */
   lost(): void {
     this.notThrough = Math.max(this.notThrough, this.truth.incarnation)

@@ -131,6 +131,8 @@ async function restart(
   owned: readonly number[],
 ): Promise<void> {
   const { clock } = world.base
+  // An operator's move may stand out of balance until the membership changes, which a restart does.
+  if ((world.service()?.view.plan().length ?? 1) > 0) return
   victim.holdBack(FAULT)
   victim.stop()
   if (!(await until(world, () => victim.life === null, 30_000))) return

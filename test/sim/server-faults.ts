@@ -53,6 +53,7 @@ export class ServerFaults {
 
   private touched(): void {
     this.lastEtcdFaultMs = this.world.nowMs
+    this.world.maps.etcdDisturbed()
   }
 
   private begin(kind: FaultKind, id: number, other: number): (() => void) | null | undefined {
