@@ -61,15 +61,14 @@ export function createApiClient(
   const callJson = async <T>(call: Call): Promise<T> => {
     const end = endOf(context.interrupted)
     const timeoutMs = call.timeoutMs ?? CALL_TIMEOUT_MS
-    const timer = setTimeout(
-      () => end.abort(new DOMException('timed out', 'TimeoutError')),
-      timeoutMs,
-    )
+    const timeOut = () => end.abort(new DOMException('timed out', 'TimeoutError'))
+    const timer = setTimeout(timeOut, timeoutMs)
     try {
       const response = await send(call, end.signal)
       return (await readReply(response, server.url, context.interrupted)) as T
     } finally {
       clearTimeout(timer)
+      end.release()
     }
   }
   return {
@@ -89,17 +88,31 @@ export function createApiClient(
   }
 }
 
+type End = {
+  readonly signal: AbortSignal
+  abort(reason: unknown): void
+  /** Follows the sources no longer: they may outlive many calls. */
+  release(): void
+}
+
 /**
- * A controller that also ends with any of these. Node's own `AbortSignal.any` holds its sources weakly: a
- * timeout among them is collected with the garbage and then never fires (nodejs/node#57736).
+ * A signal of one's own that also ends with any of these. Node's own `AbortSignal.any` holds its sources
+ * weakly: a timeout among them is collected with the garbage and then never fires (nodejs/node#57736).
  */
-function endOf(...signals: readonly AbortSignal[]): AbortController {
-  const end = new AbortController()
-  for (const signal of signals) {
-    if (signal.aborted) end.abort(signal.reason)
-    signal.addEventListener('abort', () => end.abort(signal.reason), { once: true })
+function endOf(...sources: readonly AbortSignal[]): End {
+  const controller = new AbortController()
+  const follow = (event: Event) => controller.abort((event.target as AbortSignal).reason)
+  for (const source of sources) {
+    if (source.aborted) controller.abort(source.reason)
+    source.addEventListener('abort', follow, { once: true })
   }
-  return end
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    release: () => {
+      for (const source of sources) source.removeEventListener('abort', follow)
+    },
+  }
 }
 
 async function readReply(

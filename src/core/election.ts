@@ -19,7 +19,6 @@ import { campaignOrder } from './assignor-candidates.ts'
 import { assignableMembers, assignGroup, isElectable } from './group-assignment.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
-import { recordOwner } from './partition-record.ts'
 import type { PreferenceOrder, PreferenceOrderFactory } from './preference-order.ts'
 
 /**
@@ -278,14 +277,13 @@ export class ElectionSchedule {
 
   private openAt(partition: PartitionId, vacancy: Vacancy): number {
     const { config } = this.state
-    const record = this.state.record(partition)?.record
     if (config === null) return vacancy.sinceMs
-    if (record === undefined) {
+    if (this.state.phase(partition) === null) {
       const settleMs = config.settle.firstGrantMs
       const latestMs = (this.firstJoinMs ?? 0) + settleMs * SETTLE_TIMES_MAX
       return Math.min(latestMs, this.lastJoinMs + settleMs)
     }
-    const last = recordOwner(record)?.member
+    const last = this.state.owner(partition)?.member
     if (config.restartGraceMs === 0 || last === undefined || this.state.members.has(last)) {
       return vacancy.sinceMs
     }

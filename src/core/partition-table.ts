@@ -19,6 +19,7 @@ import type { Position } from './token.ts'
 export type Phase = PartitionRecord['phase']
 
 const PHASES: readonly (Phase | null)[] = [null, 'vacant', 'owned', 'revoking', 'halted']
+const VACANT = PHASES.indexOf('vacant')
 const NOBODY = -1
 /** Decoded records kept, one per place: a power of two. */
 const DECODED_MAX = 2048
@@ -109,12 +110,12 @@ export class PartitionTable {
 
   /** The owner that the record names, in any phase, or null. */
   owner(partition: PartitionId): Owner | null {
-    return this.phases[partition] === 1 ? null : this.named(partition)
+    return this.phases[partition] === VACANT ? null : this.lastOwner(partition)
   }
 
   /** The owner that the record names, or who held it before it became vacant. */
   lastOwner(partition: PartitionId): Owner | null {
-    return this.named(partition)
+    return this.names.owner(this.owners[partition] ?? NOBODY)
   }
 
   /** 0 when there is no record. */
@@ -133,10 +134,6 @@ export class PartitionTable {
     for (let partition = 0; partition < this.texts.length; partition += 1) {
       if (this.texts[partition] !== null) yield partition
     }
-  }
-
-  private named(partition: PartitionId): Owner | null {
-    return this.names.owner(this.owners[partition] ?? NOBODY)
   }
 
   private keep(partition: PartitionId, stored: StoredRecord): void {

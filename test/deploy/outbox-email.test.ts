@@ -4,48 +4,26 @@
  * that was delivered and is not marked.
  */
 import assert from 'node:assert/strict'
-import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import type { Pool } from 'pg'
 import { connectStreams, createPublisher, ensureWorkStreams } from '../../src/composition/work.ts'
 import { startServerProcess } from '../../src/dev/servers-process.ts'
 import { eventually } from '../support/eventually.ts'
 import { connectPostgres, startPostgres } from '../support/postgres.ts'
-import { type CleanUp, startEtcd, startNats, temporaryFolder } from '../support/servers.ts'
+import { startEtcd, startNats, temporaryFolder } from '../support/servers.ts'
+import { bundleExample } from './bundle-example.ts'
 import { type Email, EmailProvider } from './email-provider.ts'
 
 const PARTITIONS = 4
 const ORDERS_EACH = 40
 const SOON = { timeoutMs: 60_000 }
-const CACHE = new URL('../../node_modules/.cache/tenure-e2e/', import.meta.url)
 
-const sourceOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
-
-/** The example and what starts it, as one file. */
-async function bundleExample(cleanUp: CleanUp): Promise<string> {
-  mkdirSync(CACHE, { recursive: true })
-  const outfile = fileURLToPath(new URL(`outbox-${process.pid}.mjs`, CACHE))
-  const start = `
-    import { startWorker } from 'tenure'
-    import { close, worker } from './deploy/examples/outbox-email/worker.js'
-    const started = await startWorker({ group: 'orders', ...worker })
-    await started.done.finally(close)`
-  await build({
-    stdin: { contents: start, resolveDir: sourceOf('.') },
-    alias: {
-      'tenure/fence/postgres': sourceOf('src/fence/postgres.ts'),
-      'tenure/work': sourceOf('src/composition/work.ts'),
-      tenure: sourceOf('src/index.ts'),
-    },
-    ...{ outfile, bundle: true, packages: 'external', platform: 'node', format: 'esm' },
-    logLevel: 'warning',
-  })
-  cleanUp.after(() => rmSync(outfile, { force: true }))
-  return outfile
-}
+const START = `
+import { startWorker } from 'tenure'
+import { close, worker } from './deploy/examples/outbox-email/worker.js'
+const started = await startWorker({ group: 'orders', ...worker })
+await started.done.finally(close)`
 
 async function startShop(t: TestContext, provider: EmailProvider) {
   await provider.listen(t)
@@ -54,7 +32,7 @@ async function startShop(t: TestContext, provider: EmailProvider) {
     startNats(t, { jetStream: true }),
     startPostgres(t),
     temporaryFolder(t),
-    bundleExample(t),
+    bundleExample(t, 'outbox', START),
   ])
   const pool = connectPostgres(t, postgres)
   await pool.query('create table orders (id text primary key, customer text, total int)')

@@ -3,44 +3,23 @@
  * with a settlement under way that arrives only after the next owner has sealed.
  */
 import assert from 'node:assert/strict'
-import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { startServerProcess } from '../../src/dev/servers-process.ts'
 import { eventually } from '../support/eventually.ts'
-import { type CleanUp, startEtcd, startNats, temporaryFolder } from '../support/servers.ts'
+import { startEtcd, startNats, temporaryFolder } from '../support/servers.ts'
+import { bundleExample } from './bundle-example.ts'
 import { SettlementService } from './settlement-service.ts'
 
 const EVERY_MS = 400
 const TENANTS = Array.from({ length: 10 }, (_, index) => `tenant-${index}`)
 const SOON = { timeoutMs: 40_000 }
-const CACHE = new URL('../../node_modules/.cache/tenure-e2e/', import.meta.url)
 
-const sourceOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
-
-/** The example and what starts it, as one file. */
-async function bundleExample(cleanUp: CleanUp): Promise<string> {
-  mkdirSync(CACHE, { recursive: true })
-  const outfile = fileURLToPath(new URL(`settlement-${process.pid}.mjs`, CACHE))
-  const start = `
-    import { startWorker } from 'tenure'
-    import { worker } from './deploy/examples/scheduled-settlement.js'
-    const started = await startWorker({ group: 'settlement', ...worker })
-    await started.done`
-  await build({
-    stdin: { contents: start, resolveDir: sourceOf('.') },
-    alias: {
-      'tenure/work': sourceOf('src/composition/work.ts'),
-      tenure: sourceOf('src/index.ts'),
-    },
-    ...{ outfile, bundle: true, packages: 'external', platform: 'node', format: 'esm' },
-    logLevel: 'warning',
-  })
-  cleanUp.after(() => rmSync(outfile, { force: true }))
-  return outfile
-}
+const START = `
+import { startWorker } from 'tenure'
+import { worker } from './deploy/examples/scheduled-settlement.js'
+const started = await startWorker({ group: 'settlement', ...worker })
+await started.done`
 
 test('scheduled settlement: owners killed and paused in the midst, each tenant is settled at each due time once', async (t) => {
   const service = new SettlementService(TENANTS)
@@ -49,7 +28,7 @@ test('scheduled settlement: owners killed and paused in the midst, each tenant i
     startEtcd(t),
     startNats(t),
     temporaryFolder(t),
-    bundleExample(t),
+    bundleExample(t, 'settlement', START),
   ])
   const start = async (member: string) => {
     const worker = await startServerProcess({

@@ -1,5 +1,16 @@
 /** Mutants of the pure machines, for the exhaustive search. */
-import type { Mutant } from './mutant.ts'
+import type { Edit, Mutant } from './mutant.ts'
+
+const REVOKE_WITHOUT_ELECTION: Edit = {
+  file: 'src/core/commit.ts',
+  find: `    move,
+  }
+  return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)`,
+  replace: `    move,
+  }
+  void rebalancer
+  return commit(partition, stored.raw, [], next)`,
+}
 
 export const MUTANTS_OF_CORE: readonly Mutant[] = [
   {
@@ -136,18 +147,7 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
     what: 'a revoke does not require the election of its rebalancer',
     caughtBy: 'model',
     promises: ['S9'],
-    edits: [
-      {
-        file: 'src/core/commit.ts',
-        find: `    move,
-  }
-  return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)`,
-        replace: `    move,
-  }
-  void rebalancer
-  return commit(partition, stored.raw, [], next)`,
-      },
-    ],
+    edits: [REVOKE_WITHOUT_ELECTION],
   },
   {
     name: 'stale-rebalancer',
@@ -155,16 +155,7 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
     caughtBy: 'model',
     promises: ['S9'],
     edits: [
-      {
-        file: 'src/core/commit.ts',
-        find: `    move,
-  }
-  return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)`,
-        replace: `    move,
-  }
-  void rebalancer
-  return commit(partition, stored.raw, [], next)`,
-      },
+      REVOKE_WITHOUT_ELECTION,
       {
         file: 'src/core/record-invariants.ts',
         find: "by === 'member' ? next.phase !== 'revoking' : has(requires, 'rebalancer'),",

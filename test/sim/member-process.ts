@@ -9,6 +9,7 @@ import { memberName } from '../../src/core/ids.ts'
 import { isTenureError } from '../../src/core/tenure-error.ts'
 import type { TelemetryEvent } from '../../src/ports/telemetry.ts'
 import { createWorker } from '../../src/runtime/create-worker.ts'
+import { pause } from '../../src/runtime/waiting.ts'
 import type { Partition, Worker } from '../../src/runtime/worker-options.ts'
 import type { Life } from './life.ts'
 import { type Inputs, inputName, type Resource } from './resource.ts'
@@ -140,7 +141,7 @@ export class MemberProcess extends WorldProcess {
     const { workPauseMs } = this.place
     while (!p.draining.aborted) {
       await p.work(() => this.apply(life, p, cursor))
-      await pause(life, workPauseMs * (0.5 + this.base.random.fraction()), p.draining)
+      await pause(life.clock, workPauseMs * (0.5 + this.base.random.fraction()), p.draining)
     }
   }
 
@@ -223,17 +224,4 @@ export class MemberProcess extends WorldProcess {
         return
     }
   }
-}
-
-function pause(life: Life, delayMs: number, until: AbortSignal): Promise<void> {
-  if (until.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const end = () => {
-      timer.cancel()
-      until.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = life.clock.schedule(delayMs, end)
-    until.addEventListener('abort', end)
-  })
 }

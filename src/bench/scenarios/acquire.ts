@@ -6,12 +6,11 @@
  * the last join, so that the first member doesn't take everything. The whole time, with joining and that
  * delay, is told beside it.
  */
-import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchCase, BenchContext, Comparison, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { LIMIT, TENURE } from '../evaluate.ts'
 import { findGrantLimit, type GrantLimit } from '../limit-grants.ts'
 import { joinFleet } from '../member-fleet.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 
 /** And how many rounds. */
 const CASES = [
@@ -94,9 +93,7 @@ async function measureTenure(
   const endedMs = Math.max(...notes.map((note) => note.lastServingMs))
   const shares = fleet.processes.map((one) => one.held().serving)
   await fleet.leave()
-  const etcd = createRawEtcd(context.servers.etcd)
-  await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
-  etcd.close()
+  await clearGroup(context, group)
   return [
     {
       metric: 'partitions per second',

@@ -8,9 +8,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { LIMIT, TENURE } from '../evaluate.ts'
 import type { Applied, MapCommits } from '../map-process.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 
 const MEMBERS = 10
 const PARTITIONS = 10_000
@@ -100,7 +100,7 @@ async function openCase(
     async close() {
       await Promise.all(using.map((one) => one.call('mapUnfollow', null)))
       await first.call('mapClose', null)
-      await clear(context, group)
+      await clearGroup(context, group)
     },
   }
 }
@@ -167,13 +167,7 @@ async function snapshotCase(
     rivalSettings: null,
     async close() {
       await source.call('mapClose', null)
-      await clear(context, group)
+      await clearGroup(context, group)
     },
   }
-}
-
-async function clear({ servers }: BenchContext, group: string): Promise<void> {
-  const etcd = createRawEtcd(servers.etcd)
-  await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, servers.embedded)
-  etcd.close()
 }

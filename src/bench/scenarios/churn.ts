@@ -8,13 +8,12 @@
  * an owner sees to the last partition served. The churn budget allows all moves at once here: it is a
  * setting, and not what is measured.
  */
-import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { LIMIT, TENURE } from '../evaluate.ts'
 import { loadStands, type MovesWave, openMovesLimit, waveOf } from '../limit-moves.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 import { type ServeProcess, startServeProcess } from '../serve-process.ts'
 
 /** Items of a length that leaves the machine most of its time; and how many rounds. */
@@ -125,9 +124,7 @@ async function openTenure(context: BenchContext, partitions: number, itemMs: num
     async close() {
       await serve.stop()
       await fleet.leave()
-      const etcd = createRawEtcd(context.servers.etcd)
-      await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
-      etcd.close()
+      await clearGroup(context, group)
     },
   }
 

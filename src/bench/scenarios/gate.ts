@@ -5,10 +5,10 @@
 import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { TENURE } from '../evaluate.ts'
 import type { GateFigures } from '../gate-process.ts'
 import { memberOf } from '../member-names.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 import { median } from '../spread.ts'
 
 const CLOCK = 'performance.now()'
@@ -72,8 +72,6 @@ async function measure(
   const settings = { partitions: 1, settle: { firstGrantMs: 0 } }
   const common = { group, keyPrefix: DEFAULT_KEY_PREFIX, settings, etcd, nats }
   const figures = await one.call('gate', { ...common, members: [memberOf(0)], batches: BATCHES })
-  const raw = createRawEtcd(etcd)
-  await raw.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
-  raw.close()
+  await clearGroup(context, group)
   return figures
 }

@@ -2,13 +2,12 @@
  * Look-ups: `owner?key=` over HTTP beside a bare Fastify route that returns a constant of the same size,
  * and `observer.owner(key)` beside a hash ring that is asked for the same keys.
  */
-import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { TENURE } from '../evaluate.ts'
 import { joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 import { type ServeProcess, startServeProcess } from '../serve-process.ts'
 
 const MEMBERS = 10
@@ -43,9 +42,7 @@ export const lookup: Scenario = {
       await bare?.call('bareStop', null)
       await serve.stop()
       await fleet.leave()
-      const etcd = createRawEtcd(context.servers.etcd)
-      await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
-      etcd.close()
+      await clearGroup(context, group)
     }
   },
 }

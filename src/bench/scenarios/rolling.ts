@@ -5,10 +5,10 @@
 import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { TENURE } from '../evaluate.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { OwnerTrail } from '../owner-trail.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 import { startServeProcess } from '../serve-process.ts'
 
 const MEMBERS = 16
@@ -60,9 +60,7 @@ async function openCase(context: BenchContext, restartGraceMs: number): Promise<
     async close() {
       await serve.stop()
       await fleet.leave()
-      const etcd = createRawEtcd(context.servers.etcd)
-      await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
-      etcd.close()
+      await clearGroup(context, group)
     },
   }
 }

@@ -6,12 +6,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
+import { clearGroup } from '../clear-group.ts'
 import { TENURE } from '../evaluate.ts'
 import type { MemberNotes } from '../grant-notes.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
 import { OwnerTrail } from '../owner-trail.ts'
-import { createRawEtcd } from '../raw-etcd.ts'
 import { startServeProcess } from '../serve-process.ts'
 import { median } from '../spread.ts'
 
@@ -63,9 +63,7 @@ async function measure(context: BenchContext, partitions: number, round: number)
     await serve.stop()
     const all = await context.processes.take(16)
     await Promise.all(all.map((one) => one.call('leave', { members: null, force: true })))
-    const etcd = createRawEtcd(context.servers.etcd)
-    await etcd.clear(`${DEFAULT_KEY_PREFIX}${group}/`, context.servers.embedded)
-    etcd.close()
+    await clearGroup(context, group)
   }
 }
 
