@@ -8,7 +8,8 @@
  *
  * A change of membership drops the queue: what is not asked for yet was planned for other members. A plan
  * of which moves were skipped is followed by another, a few times, so that no failing acquire makes the
- * same move come round for ever.
+ * same move come round for ever. A partition that is under way is skipped too: it is to move on from where
+ * it goes, which is planned once it is there, or its drain is overdue.
  */
 import type { AssignedMove } from './assignor.ts'
 import { revoke } from './commit.ts'
@@ -163,12 +164,14 @@ function makePlan(draft: RebalancerDraft, balanceDue: boolean): void {
   announce(draft, 'balance', balancing.length)
   draft.drainsDueAtMs = null
   if (!balanceDue) return
+  const isUnderWay = ({ partition }: AssignedMove) =>
+    draft.moves.has(partition) || draft.isBusy(partitionSlot(partition))
   const { vacancyDelayMs, passesLeft } = draft.balance
   const isOperators = draft.group.rebalances.has(id)
   draft.balance = {
     ...draft.balance,
     id,
-    incomplete: false,
+    incomplete: moves.some(isUnderWay),
     passesLeft: passesLeft - 1,
     dueAtMs: isOperators || vacancies.length === 0 ? null : draft.nowMs + vacancyDelayMs,
     vacancyDelayMs: Math.min(VACANCY_DELAY_MAX_MS, vacancyDelayMs * 2),
@@ -192,6 +195,8 @@ function announce(draft: RebalancerDraft, reason: QueuedMove['reason'], moves: n
 function endBalance(draft: RebalancerDraft): void {
   const { id, dueAtMs, incomplete, passesLeft } = draft.balance
   if (id === null || dueAtMs !== null || draft.remaining(id) > 0) return
+  const isWaiting = [...draft.moves.values()].some(({ overdue }) => !overdue)
+  if (incomplete && passesLeft > 0 && isWaiting) return
   if (incomplete && passesLeft > 0) {
     const againAtMs = draft.nowMs + draft.config.settle.balanceMs
     draft.balance = { ...draft.balance, incomplete: false, dueAtMs: againAtMs }

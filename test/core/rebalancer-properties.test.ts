@@ -79,6 +79,16 @@ test('any group converges to the assignor target, within budget, with exactly th
   )
 })
 
+/** The balance for the member that joins moves on a partition that is under way to another. */
+const JOINED_DURING_A_MOVE: Group = {
+  ...{ partitions: 20, members: 2, weights: [1, 3, 1, 1, 1] },
+  owners: Array.from({ length: 40 }, (_, partition) => {
+    if (partition === 8 || partition === 9) return 3
+    return partition === 6 || partition === 17 ? 1 : 0
+  }),
+  ...{ movesInFlight: 7, movesInFlightPerMember: 7 },
+}
+
 test('any group converges although members die and join while moves are pending', () => {
   const happening = fc.record({
     at: fc.integer({ min: 0, max: 10 }),
@@ -109,7 +119,7 @@ test('any group converges although members die and join while moves are pending'
       assert.deepEqual(assignGroup(world.state, hashOrder).moves, [])
       assert.ok(world.owners().every((owner) => owner !== null))
     }),
-    { numRuns: 100 },
+    { numRuns: 100, examples: [[JOINED_DURING_A_MOVE, [{ at: 6, name: 'd', dies: false }]]] },
   )
 })
 
