@@ -11,10 +11,32 @@ import {
   PARTITION_PHASES,
   type PartitionPhase,
 } from './fault-kinds.ts'
-import { GENERATOR, type Plan, type PlannedFault, type Probe, type WorldShape } from './plan.ts'
+import {
+  GENERATOR,
+  type Plan,
+  type PlannedFault,
+  type Probe,
+  type WorldLength,
+  type WorldShape,
+} from './plan.ts'
 
-const FAULTS_MS_MIN = 120_000
-const FAULTS_MS_MAX = 300_000
+type Pace = {
+  /** Faults go on for so long. */
+  readonly faultsMs: readonly [number, number]
+  /** On average between two faults. */
+  readonly betweenMs: readonly [number, number]
+  readonly workPauseMs: readonly [number, number]
+}
+
+const PACES: Readonly<Record<WorldLength, Pace>> = {
+  short: { faultsMs: [60_000, 60_000], betweenMs: [3_000, 12_000], workPauseMs: [300, 1_500] },
+  usual: { faultsMs: [120_000, 300_000], betweenMs: [3_000, 12_000], workPauseMs: [300, 1_500] },
+  long: {
+    faultsMs: [3_600_000, 3_600_000],
+    betweenMs: [6_000, 40_000],
+    workPauseMs: [2_000, 8_000],
+  },
+}
 /** Before the first fault: the group finds itself. */
 const QUIET_START_MS = 4_000
 const AIMED_SHARE = 0.5
@@ -24,23 +46,22 @@ const RESTORE_WEIGHT = 4
 const LONG_RESTORE_MS = [15_000, 50_000] as const
 const PROBES: readonly Probe[] = ['none', 'kill', 'leave', 'join', 'move', 'restart', 'no-quorum']
 
-/** @param faultsMsMax shortens the world, for a taste of it */
-export function drawPlan(seed: string, faultsMsMax = FAULTS_MS_MAX): Plan {
+export function drawPlan(seed: string, length: WorldLength = 'usual'): Plan {
+  const pace = PACES[length]
   const random = createSeededRandom(`plan ${GENERATOR} ${seed}`)
-  const shape = drawShape(random)
-  const span = Math.max(0, faultsMsMax - FAULTS_MS_MIN)
-  const faultsMs = Math.min(faultsMsMax, FAULTS_MS_MIN + random.integer(span + 1))
+  const shape = drawShape(random, pace)
+  const faultsMs = between(random, pace.faultsMs)
   return {
     seed,
     generator: GENERATOR,
     shape,
     faultsMs,
-    faults: drawFaults(random, shape, faultsMs),
+    faults: drawFaults(random, shape, pace, faultsMs),
     probe: pick(random, PROBES),
   }
 }
 
-function drawShape(random: SeededRandom): WorldShape {
+function drawShape(random: SeededRandom, { workPauseMs }: Pace): WorldShape {
   const fenced = random.fraction() < 0.65
   const policies = fenced
     ? (['fence', 'fence', 'wait', 'evict'] as const)
@@ -56,20 +77,21 @@ function drawShape(random: SeededRandom): WorldShape {
     drainDeadlineMs: 1_000 + random.integer(6_000),
     leaseTtlMs: 4_000 + 1_000 * random.integer(3),
     restartGraceMs: random.fraction() < 0.2 ? 1_000 + random.integer(4_000) : 0,
-    workPauseMs: 300 + random.integer(1_200),
+    workPauseMs: between(random, workPauseMs),
   }
 }
 
 function drawFaults(
   random: SeededRandom,
   shape: WorldShape,
+  pace: Pace,
   faultsMs: number,
 ): readonly PlannedFault[] {
   const weights = drawWeights(random, shape)
   // Halted partitions come of restores alone: some worlds are all about them.
   const isHalting = shape.fenced && random.fraction() < HALTING_SHARE
   if (isHalting) weights.set('restore', RESTORE_WEIGHT)
-  const betweenMs = 3_000 + random.integer(9_000)
+  const betweenMs = between(random, pace.betweenMs)
   const faults: PlannedFault[] = []
   let atMs = QUIET_START_MS
   for (;;) {
@@ -121,6 +143,11 @@ function drawKind(random: SeededRandom, weights: ReadonlyMap<FaultKind, number>)
 function drawAim(random: SeededRandom): PartitionPhase | null {
   if (random.fraction() >= AIMED_SHARE) return null
   return pick(random, PARTITION_PHASES)
+}
+
+/** A whole number from the lowest up to below the highest. */
+function between(random: SeededRandom, [lowest, highest]: readonly [number, number]): number {
+  return lowest + random.integer(Math.max(1, highest - lowest))
 }
 
 function pick<T>(random: SeededRandom, values: readonly T[]): T {

@@ -16,8 +16,8 @@ function errorOf(...args: readonly string[]): string {
 test('options have defaults, and are read', () => {
   const parsed = parseOptions(['--seeds', '30', '--from', '7', '--short', '--json', 'a.json'])
   assert.ok(parsed.ok)
-  const { seeds, from, processes, faultsMsMax, jsonFile, minutes } = parsed.options
-  assert.deepEqual([seeds, from, processes, faultsMsMax], [30, 7, 2, 60_000])
+  const { seeds, from, processes, length, jsonFile, minutes } = parsed.options
+  assert.deepEqual([seeds, from, processes, length], [30, 7, 2, 'short'])
   assert.deepEqual([jsonFile, minutes], ['a.json', null])
 })
 
@@ -29,6 +29,7 @@ test('a wrong option is named', () => {
   assert.match(errorOf('--keep', '1'), /--keep is of one seed/)
   assert.match(errorOf('--soak', 'f'), /--soak needs --minutes or --seeds/)
   assert.match(errorOf('--soak', 'f', '--from', '3', '--minutes', '1'), /leave --from out/)
+  assert.match(errorOf('--short', '--long'), /--short or --long, not both/)
   assert.match(errorOf('--sedes', '3'), /--sedes/)
 })
 

@@ -1,5 +1,6 @@
 /** The command line of the simulation. */
 import { parseArgs } from 'node:util'
+import type { WorldLength } from './plan.ts'
 
 export type SimOptions = {
   readonly seeds: number
@@ -7,8 +8,8 @@ export type SimOptions = {
   /** Stop taking seeds after so many minutes; null: when all are done. */
   readonly minutes: number | null
   readonly processes: number
-  /** Faults go on no longer than this in each world. */
-  readonly faultsMsMax: number | null
+  /** How long faults go on in each world; null: as each seed has it (see `Run.next`). */
+  readonly length: WorldLength | null
   /** Numbers of the plan's faults to keep, for a shrunk plan; null: all. */
   readonly keep: readonly number[] | null
   readonly planFile: string | null
@@ -23,10 +24,11 @@ export const USAGE = `npm run sim -- [options]
   --from K          the first seed (default 1)
   --minutes M       start no seed after M minutes
   --processes N     worker processes (default 2)
-  --short           faults go on for a minute at most in each world
+  --short           faults go on for a minute in each world, not for 2 to 5
+  --long            faults go on for an hour in each world, further apart
   --keep 1,4,9      of one seed, only these of its faults
   --plan FILE       run the plan in this file instead of seeds
-  --soak FILE       go on from this file, and write to it what was done
+  --soak FILE       go on from this file, and write to it what was done; each fourth world is long
   --json FILE       write the figures and failures there
   --coverage        print the whole table of faults and phases
 
@@ -35,8 +37,6 @@ exit codes: 0 all promises held, 2 usage, 10 safety broken, 11 liveness broken, 
 export type Parsed =
   | { readonly ok: true; readonly options: SimOptions }
   | { readonly ok: false; readonly error: string }
-
-const SHORT_MS = 60_000
 
 export function parseOptions(args: readonly string[]): Parsed {
   try {
@@ -55,6 +55,7 @@ function optionsOf(args: readonly string[]): SimOptions {
       minutes: { type: 'string' },
       processes: { type: 'string' },
       short: { type: 'boolean' },
+      long: { type: 'boolean' },
       keep: { type: 'string' },
       plan: { type: 'string' },
       soak: { type: 'string' },
@@ -78,13 +79,19 @@ function optionsOf(args: readonly string[]): SimOptions {
     from: count('--from', values.from, 1),
     minutes: values.minutes === undefined ? null : amount('--minutes', values.minutes),
     processes: count('--processes', values.processes, 2),
-    faultsMsMax: values.short === true ? SHORT_MS : null,
+    length: lengthOf(values),
     keep,
     planFile: values.plan ?? null,
     jsonFile: values.json ?? null,
     soakFile,
     coverage: values.coverage === true,
   }
+}
+
+function lengthOf({ short, long }: { short?: boolean; long?: boolean }): WorldLength | null {
+  if (short === true && long === true) throw new Error('--short or --long, not both')
+  if (short === true) return 'short'
+  return long === true ? 'long' : null
 }
 
 function count(name: string, text: string | undefined, otherwise: number): number {

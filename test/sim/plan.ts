@@ -7,7 +7,7 @@ import type { DrainPolicy } from '../../src/core/group-config.ts'
 import type { FaultKind, PartitionPhase } from './fault-kinds.ts'
 
 /** Rises when the same seed draws another plan than before: kept seeds of an older one name another world. */
-export const GENERATOR = 4
+export const GENERATOR = 5
 
 export type WorldShape = {
   readonly workers: number
@@ -35,6 +35,13 @@ export type PlannedFault = {
   /** Waits a while for a partition in this phase, and hits then and there. */
   readonly aim: PartitionPhase | null
 }
+
+/**
+ * How long faults go on: `short`, for a taste, a minute; `usual` 2 to 5 minutes, with a fault each 3 to 12 s
+ * and busy partitions; `long` an hour, with longer quiet between the faults and less work, for what only time
+ * brings about (history that piles up, compaction, renewals by the thousand).
+ */
+export type WorldLength = 'short' | 'usual' | 'long'
 
 /** What is looked at once all has healed, with nothing else going on. */
 export type Probe = 'none' | 'kill' | 'leave' | 'join' | 'move' | 'restart' | 'no-quorum'

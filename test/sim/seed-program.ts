@@ -3,9 +3,9 @@ import { drawPlan } from './draw-plan.ts'
 import { runPlan } from './run-plan.ts'
 import type { SeedOrder, SeedReply } from './seed-pool.ts'
 
-async function answer({ seed, faultsMsMax, twice }: SeedOrder): Promise<SeedReply> {
+async function answer({ seed, length, twice }: SeedOrder): Promise<SeedReply> {
   const before = process.cpuUsage()
-  const plan = faultsMsMax === null ? drawPlan(seed) : drawPlan(seed, faultsMsMax)
+  const plan = drawPlan(seed, length)
   const { breach, traceHash, figures } = await runPlan(plan)
   const { user, system } = process.cpuUsage(before)
   const again = twice ? (await runPlan(plan)).traceHash : null

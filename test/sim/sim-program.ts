@@ -9,7 +9,7 @@ import { drawPlan } from './draw-plan.ts'
 import { explainFailure } from './explain-failure.ts'
 import { addRun, hoursOf, noTotals } from './figures.ts'
 import { parseOptions, type SimOptions, USAGE } from './options.ts'
-import type { Plan } from './plan.ts'
+import type { Plan, WorldLength } from './plan.ts'
 import { coverageTable, describeFailure, describeTotals, type Failure } from './report.ts'
 import { runPlan } from './run-plan.ts'
 import { runSeeds, type SeedOrder, type SeedOutcome } from './seed-pool.ts'
@@ -18,6 +18,8 @@ import { readSoakState, type SoakState, writeSoakState } from './soak-state.ts'
 const EXIT_CODES: Readonly<Record<BreachClass, number>> = { safety: 10, liveness: 11, crash: 12 }
 /** One seed in so many is run twice. */
 const TWICE_EVERY = 100
+/** Of a soak's worlds. */
+const LONG_EVERY = 4
 const EXPLAINED_MAX = 2
 const SOAK_WRITE_EVERY_MS = 10_000
 
@@ -45,14 +47,15 @@ class Run {
   }
 
   next(): SeedOrder | null {
-    const { seeds, minutes, faultsMsMax } = this.options
+    const { seeds, minutes } = this.options
     if (this.given >= seeds) return null
     if (minutes !== null && performance.now() - this.began >= minutes * 60_000) return null
     const number = this.nextSeed
     this.nextSeed += 1
     this.given += 1
     this.open.add(number)
-    return { seed: String(number), faultsMsMax, twice: number % TWICE_EVERY === 0 }
+    const length = lengthOf(number, this.options)
+    return { seed: String(number), length, twice: number % TWICE_EVERY === 0 }
   }
 
   take(outcome: SeedOutcome): void {
@@ -105,8 +108,9 @@ class Run {
   }
 
   private replay(seed: string): string {
-    const short = this.options.faultsMsMax === null ? '' : ' --short'
-    return `npm run sim -- --seeds 1 --from ${seed}${short}`
+    const length = lengthOf(Number(seed), this.options)
+    const flag = length === 'usual' ? '' : ` --${length}`
+    return `npm run sim -- --seeds 1 --from ${seed}${flag}`
   }
 }
 
@@ -171,8 +175,14 @@ function planOf(options: SimOptions): Plan | null {
   return { ...plan, faults: plan.faults.filter((_, index) => keep.includes(index)) }
 }
 
-function planOfSeed(seed: string, { faultsMsMax }: SimOptions): Plan {
-  return faultsMsMax === null ? drawPlan(seed) : drawPlan(seed, faultsMsMax)
+function planOfSeed(seed: string, options: SimOptions): Plan {
+  return drawPlan(seed, lengthOf(Number(seed), options))
+}
+
+/** A soak has both: many worlds, and worlds that grow old. */
+function lengthOf(seed: number, { length, soakFile }: SimOptions): WorldLength {
+  if (length !== null) return length
+  return soakFile !== null && seed % LONG_EVERY === 0 ? 'long' : 'usual'
 }
 
 /** The worst there is. */
