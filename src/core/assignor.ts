@@ -9,7 +9,9 @@
  *      member with room in the partition's ring order.
  *   4. Partitions of owners that are neither members nor keeping (they leave) find a place likewise.
  *   5. Members that hold too many shed the surplus: first partitions whose ring order begins with a
- *      member that has room, then such as prefer another member, then the rest.
+ *      member that has room, then such as prefer another member, then the rest, and last those that came
+ *      from a member that has room. So a restart stops each partition once, not on the way out and again on
+ *      the way back: who returns gets others.
  *
  * Promised: nothing moves between two members unless the first holds too many or leaves, so the moves
  * are as few as the counts allow; a plan half carried out leaves just the rest of it to do. A partition
@@ -45,6 +47,8 @@ export type AssignmentInput = {
   readonly keeping: ReadonlySet<MemberName>
   /** By partition, the last owner's name; read where the partition is vacant. */
   readonly lastOwners: readonly (MemberName | null)[]
+  /** Who held an owned partition before its owner; asked only where one may have to move for balance. */
+  readonly cameFrom: (partition: PartitionId) => MemberName | null
   /** Partitions that get no owner (disabled, halted). They count for nobody. */
   readonly excluded: ReadonlySet<PartitionId>
   /** Made from the names of `members`; other names in it are passed over. */
@@ -120,7 +124,7 @@ export function assign(input: AssignmentInput): Assignment {
   placeReturning(board, input)
   placeAll(board, VACANT)
   placeAll(board, LEAVING)
-  for (const partition of chooseSurplus(board)) place(board, partition)
+  for (const partition of chooseSurplus(board, input)) place(board, partition)
   return report(board, input, counts)
 }
 
@@ -209,12 +213,16 @@ function firstWithRoom(board: Board, partition: PartitionId): number | null {
  * The partitions that overloaded members should give up, those likeliest to sit well elsewhere first.
  * Where there is less room than surplus, the last of them stay where they are.
  */
-function chooseSurplus(board: Board): readonly PartitionId[] {
-  const classes: [PartitionId[], PartitionId[], PartitionId[]] = [[], [], []]
+function chooseSurplus(board: Board, { cameFrom }: AssignmentInput): readonly PartitionId[] {
+  const classes: [PartitionId[], PartitionId[], PartitionId[], PartitionId[]] = [[], [], [], []]
   if (board.roomy === 0) return []
   for (let partition = 0; partition < board.holders.length; partition += 1) {
     const holder = board.holders[partition] ?? VACANT
     if (holder < 0 || (board.room[holder] ?? 0) >= 0) continue
+    if (hasRoom(board, cameFrom(partition))) {
+      classes[3].push(partition)
+      continue
+    }
     const preferred = board.order.order(partition, 1)[0]
     const first = preferred === undefined ? undefined : board.indexOf.get(preferred)
     if (first === holder || first === undefined) classes[2].push(partition)
@@ -229,6 +237,11 @@ function chooseSurplus(board: Board): readonly PartitionId[] {
     chosen.push(partition)
   }
   return chosen
+}
+
+function hasRoom({ indexOf, room }: Board, member: MemberName | null): boolean {
+  const index = member === null ? undefined : indexOf.get(member)
+  return index !== undefined && (room[index] ?? 0) > 0
 }
 
 function report(board: Board, input: AssignmentInput, counts: readonly number[]): Assignment {

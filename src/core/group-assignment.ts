@@ -47,6 +47,7 @@ export function assignGroup(
     owners,
     keeping,
     lastOwners,
+    cameFrom: (partition) => state.previousOwner(partition)?.member ?? null,
     excluded,
     order,
   })

@@ -110,6 +110,11 @@ export class GroupState {
     return this.table.lastOwner(partition)
   }
 
+  /** Who held it at the grant before this one, or null. */
+  previousOwner(partition: PartitionId): Owner | null {
+    return this.table.previousOwner(partition)
+  }
+
   /** The owner whose session lives, or null. */
   liveOwner(partition: PartitionId): Owner | null {
     const owner = this.table.owner(partition)

@@ -2,7 +2,7 @@
  * The records of a group as one process keeps them, in little memory: per partition the record's exact
  * text, and in typed arrays what is asked of every partition again and again (phase, owner, position,
  * mod revision). A whole record is decoded from its text when somebody asks for it; a bounded number of
- * decoded ones is kept. So 100,000 partitions cost the text of their records and 29 bytes each, not a
+ * decoded ones is kept. So 100,000 partitions cost the text of their records and 33 bytes each, not a
  * tree of objects each.
  *
  * Owners are shared: partitions of one session name one `Owner` object, counted, and given up with the
@@ -31,6 +31,7 @@ export class PartitionTable {
   private texts: (string | null)[] = []
   private phases = new Uint8Array(0)
   private owners = new Int32Array(0)
+  private previous = new Int32Array(0)
   private incarnations = new Float64Array(0)
   private generations = new Float64Array(0)
   private revisions = new Float64Array(0)
@@ -53,12 +54,13 @@ export class PartitionTable {
     const record = decodePartitionRecord(raw, partition)
     if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
     if (this.texts[partition] === null) this.held += 1
-    const named = recordOwner(record) ?? record.previous
-    const owner = named === null ? NOBODY : this.names.take(named)
-    this.names.drop(this.owners[partition] as number)
+    const owner = this.names.take(recordOwner(record) ?? record.previous)
+    const previous = this.names.take(record.previous)
+    this.forget(partition)
     this.texts[partition] = raw
     this.phases[partition] = PHASES.indexOf(record.phase)
     this.owners[partition] = owner
+    this.previous[partition] = previous
     this.incarnations[partition] = record.incarnation
     this.generations[partition] = record.generation
     this.revisions[partition] = modRevision
@@ -68,10 +70,11 @@ export class PartitionTable {
   delete(partition: PartitionId): void {
     if (!this.has(partition)) return
     this.held -= 1
-    this.names.drop(this.owners[partition] as number)
+    this.forget(partition)
     this.texts[partition] = null
     this.phases[partition] = 0
     this.owners[partition] = NOBODY
+    this.previous[partition] = NOBODY
     this.revisions[partition] = 0
     const place = partition & (DECODED_MAX - 1)
     if (this.decoded[place]?.partition === partition) this.decoded[place] = undefined
@@ -118,6 +121,11 @@ export class PartitionTable {
     return this.names.owner(this.owners[partition] ?? NOBODY)
   }
 
+  /** Who held it at the grant before the record's, or null. */
+  previousOwner(partition: PartitionId): Owner | null {
+    return this.names.owner(this.previous[partition] ?? NOBODY)
+  }
+
   /** 0 when there is no record. */
   modRevision(partition: PartitionId): number {
     return this.revisions[partition] ?? 0
@@ -136,6 +144,11 @@ export class PartitionTable {
     }
   }
 
+  private forget(partition: PartitionId): void {
+    this.names.drop(this.owners[partition] as number)
+    this.names.drop(this.previous[partition] as number)
+  }
+
   private keep(partition: PartitionId, stored: StoredRecord): void {
     this.decoded[partition & (DECODED_MAX - 1)] = { partition, stored }
   }
@@ -145,6 +158,7 @@ export class PartitionTable {
     const known = this.phases.length
     this.phases = grown(this.phases, new Uint8Array(size))
     this.owners = grown(this.owners, new Int32Array(size).fill(NOBODY))
+    this.previous = grown(this.previous, new Int32Array(size).fill(NOBODY))
     this.incarnations = grown(this.incarnations, new Float64Array(size))
     this.generations = grown(this.generations, new Float64Array(size))
     this.revisions = grown(this.revisions, new Float64Array(size))
@@ -164,7 +178,9 @@ class OwnerNames {
   private readonly counts: number[] = []
   private readonly free: number[] = []
 
-  take({ member, session }: Owner): number {
+  take(named: Owner | null): number {
+    if (named === null) return NOBODY
+    const { member, session } = named
     const key = `${session} ${member}`
     let number = this.numbers.get(key)
     if (number === undefined) {

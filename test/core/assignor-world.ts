@@ -31,6 +31,7 @@ export function situation(fields: Partial<AssignmentInput>): AssignmentInput {
     owners: [],
     keeping: new Set(),
     lastOwners: [],
+    cameFrom: () => null,
     excluded: new Set(),
     order: hashOrder(members.map((entry) => entry.member)),
     ...fields,
@@ -58,9 +59,10 @@ export function anySituation(shape: Shape): fc.Arbitrary<AssignmentInput> {
       entries: fc.array(entry, { minLength: NAMES.length, maxLength: NAMES.length }),
       owners: fc.array(name, { maxLength: 40, size: 'max' }),
       lastOwners: fc.array(name, { maxLength: 40, size: 'max' }),
+      origins: fc.array(name, { maxLength: 40, size: 'max' }),
       excluded: fc.array(fc.nat(39), { maxLength: 4, size: 'max' }),
     })
-    .map(({ entries, owners, lastOwners, excluded }) => {
+    .map(({ entries, owners, lastOwners, origins, excluded }) => {
       const all = NAMES.map((member, index) => ({ member, ...entries[index] }))
       return situation({
         partitions: owners.length,
@@ -70,6 +72,7 @@ export function anySituation(shape: Shape): fc.Arbitrary<AssignmentInput> {
         keeping: new Set(all.filter((one) => one.role === 'keeping').map((one) => one.member)),
         owners,
         lastOwners,
+        cameFrom: (partition) => origins[partition] ?? null,
         excluded: new Set(excluded),
       })
     })

@@ -58,6 +58,26 @@ test('assignor, a returning member that held one more, keeps the extra against n
   assert.deepEqual(assign(input).targets, [a, c, c, b])
 })
 
+test('assignor, a member back from a restart, gets others than it gave away, though they prefer it', () => {
+  const order = listed({ 0: [c], 1: [c], 2: [a], 3: [a], 4: [b], 5: [b] })
+  const owners = [a, b, a, a, b, b]
+  const cameFrom = (partition: number) => (partition < 2 ? c : null)
+  const input = situation({
+    partitions: 6,
+    members: equals('a', 'b', 'c'),
+    owners,
+    cameFrom,
+    order,
+  })
+  assert.deepEqual(assign(input).targets, [a, b, c, a, c, b])
+})
+
+test('assignor, a member back that all came from, gets some of them back', () => {
+  const owners = [a, a, a, a]
+  const input = situation({ partitions: 4, members: equals('a', 'b'), owners, cameFrom: () => b })
+  assert.equal(assign(input).moves.length, 2)
+})
+
 test('assignor, a join, moves what the newcomer prefers and no more than its share', () => {
   const order = listed({ 2: [c], 5: [c], 0: [b] })
   const owners = [a, a, a, b, b, b]

@@ -94,6 +94,7 @@ test('ring order, 10,000 partitions of 10 members, lets most sit where they pref
     members: names.map((member) => ({ member, weight: 1, capacity: null })),
     owners: [],
     lastOwners: [],
+    cameFrom: () => null,
     keeping: new Set(),
     excluded: new Set(),
     order,
