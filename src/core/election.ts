@@ -9,29 +9,21 @@
  *   campaign refused and still vacant ──▶ back-off, doubling, with jitter
  *
  * A vacancy's first candidate is computed once and kept until the membership changes: recomputing it
- * while its neighbours are being won would make members change their minds and collide.
+ * while its neighbours are being won would make members change their minds and collide. But members whose
+ * maps differed then (one joined while others already won) may each wait for the other. So where a first
+ * candidate has won nothing for a while, it is computed anew: all is quiet then, and maps agree. That is
+ * cheap, and so comes sooner than a second candidate's turn, which is for a first one that is stuck.
  *
  * One mutable table like `GroupState`, for the same reason; there are no timers in it, one wake time
  * serves all. Jitter comes from a hash of partition and attempt, not from a random source.
  */
 import type { Assignment } from './assignor.ts'
-import { campaignOrder } from './assignor-candidates.ts'
-import { assignableMembers, assignGroup, isElectable } from './group-assignment.ts'
+import { ElectionTurns, jitter, type Vacancy } from './election-turns.ts'
+import { assignGroup, isElectable } from './group-assignment.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
-import type { PreferenceOrder, PreferenceOrderFactory } from './preference-order.ts'
+import type { PreferenceOrderFactory } from './preference-order.ts'
 
-/**
- * How much later the next candidate campaigns, as a share of T, and at least. The first candidate lives,
- * or the membership would have changed, so this is for one that is stuck; and no longer than a share of
- * T, because after T a dead candidate's session is gone and everything is computed anew.
- */
-export const CANDIDATE_STEP_SHARE = 1 / 3
-export const CANDIDATE_STEP_MIN_MS = 1000
-/** A look this late shows that this process was stalled: its map may be as old. */
-export const LATE_LOOK_MS = 100
-/** Ranks beyond this campaign together: a delay must stay bounded. */
-export const CANDIDATE_RANKS_MAX = 8
 export const BACK_OFF_FIRST_MS = 100
 export const BACK_OFF_MAX_MS = 5000
 /**
@@ -39,17 +31,6 @@ export const BACK_OFF_MAX_MS = 5000
  * open, enough to keep the store's pipeline full (six batches of 120).
  */
 export const CAMPAIGNS_MAX = 720
-/** A stream of joins may hold up the first grants this many settle times, no longer. */
-const SETTLE_TIMES_MAX = 5
-
-type Vacancy = {
-  sinceMs: number
-  attempts: number
-  notBeforeMs: number
-  /** Null until computed, and when nobody has room. */
-  target: MemberName | null
-  chosen: boolean
-}
 
 export type ElectionRound = {
   readonly campaigns: readonly PartitionId[]
@@ -67,23 +48,16 @@ export class ElectionSchedule {
   /** Before this no other member's turn can have been missed; a lower bound, so one look too many is all. */
   private othersDueAtMs = Number.NEGATIVE_INFINITY
   private readonly contested = new Set<PartitionId>()
-  private readonly heldOff = new Map<PartitionId, number>()
-  private firstJoinMs: number | null = null
-  private lastJoinMs = 0
-  private names = ''
-  private order: PreferenceOrder | null = null
+  private readonly turns: ElectionTurns
   private uncomputed = false
   private needsLook = false
   private isTruncated = false
-  /** Until here this process was stalled; before that it could not see who campaigned. */
-  private stalledUntilMs = Number.NEGATIVE_INFINITY
-  /** When each member was last seen to win a partition: who is winning is not to be overtaken. */
-  private readonly wonAtMs = new Map<MemberName, number>()
 
   constructor(state: GroupState, me: MemberName, orderOf: PreferenceOrderFactory) {
     this.state = state
     this.me = me
     this.orderOf = orderOf
+    this.turns = new ElectionTurns(state, me, orderOf)
   }
 
   /** Number of partitions that nobody who lives owns and somebody may. */
@@ -109,32 +83,27 @@ export class ElectionSchedule {
       this.vacancies.delete(partition)
       this.mine.delete(partition)
       const winner = this.state.liveOwner(partition)
-      if (winner !== null) this.wonAtMs.set(winner.member, nowMs)
+      if (winner !== null) this.turns.won(winner.member, nowMs)
       return
     }
     if (vacancy !== undefined) return
     this.uncomputed = true
     this.needsLook = true
     this.vacancies.set(partition, {
+      partition,
       sinceMs: nowMs,
       attempts: 0,
       notBeforeMs: nowMs,
       target: null,
       chosen: false,
+      chosenAtMs: nowMs,
     })
   }
 
   /** Call when members, settings or operators' marks changed: any partition may be affected. */
   groupChanged(nowMs: number): void {
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
-    const names = assignableMembers(this.state)
-      .map(({ member, weight, capacity }) => `${member}:${weight}:${capacity}`)
-      .join()
-    if (names !== this.names) {
-      this.names = names
-      this.order = null
-      this.firstJoinMs ??= nowMs
-      this.lastJoinMs = nowMs
+    if (this.turns.membersChanged(nowMs)) {
       this.uncomputed = true
       this.needsLook = true
       for (const vacancy of this.vacancies.values()) vacancy.chosen = false
@@ -169,18 +138,17 @@ export class ElectionSchedule {
    * for everything.
    */
   lookedLate(lateMs: number, nowMs: number): void {
-    if (lateMs >= LATE_LOOK_MS) this.stalledUntilMs = nowMs
+    this.turns.lookedLate(lateMs, nowMs)
   }
 
   /** I could not acquire it: I don't campaign for it until then, others may. */
   holdOff(partition: PartitionId, untilMs: number): void {
-    this.heldOff.set(partition, untilMs)
+    this.turns.holdOff(partition, untilMs)
   }
 
   /** Whom I would rather see own the partition than me: the first of its ring order who may. */
   nextCandidate(partition: PartitionId): MemberName | null {
-    const preferred = this.ringOrder().order(partition, 2)
-    return preferred.find((member) => member !== this.me) ?? null
+    return this.turns.nextCandidate(partition)
   }
 
   /** Which partitions I campaign for now. The caller says when I may campaign at all. */
@@ -191,7 +159,8 @@ export class ElectionSchedule {
     // While members still join, the plan would be made anew for each of them.
     const opensAtMs = this.opensAt(nowMs)
     if (opensAtMs > nowMs) return { campaigns: [], wakeAtMs: opensAtMs }
-    this.choose()
+    if (nowMs >= this.othersDueAtMs) this.forgetIdle(nowMs)
+    this.choose(nowMs)
     const campaigns: PartitionId[] = []
     let wakeAtMs = this.collect(this.mine, campaigns, nowMs)
     if (!this.isTruncated && nowMs >= this.othersDueAtMs) {
@@ -213,10 +182,11 @@ export class ElectionSchedule {
     for (const partition of partitions) {
       if (this.contested.has(partition) || (isOthers && this.mine.has(partition))) continue
       const vacancy = this.vacancies.get(partition)
-      const dueAtMs = vacancy === undefined ? null : this.dueAt(partition, vacancy, nowMs)
-      if (dueAtMs === null) continue
+      const dueAtMs = vacancy === undefined ? null : this.turns.dueAt(vacancy, nowMs)
+      if (vacancy === undefined || dueAtMs === null) continue
       if (dueAtMs > nowMs) {
-        nextMs = Math.min(nextMs, dueAtMs)
+        const againAtMs = this.turns.reconsiderAt(vacancy)
+        nextMs = Math.min(nextMs, dueAtMs, againAtMs > nowMs ? againAtMs : dueAtMs)
         continue
       }
       if (this.contested.size + campaigns.length >= CAMPAIGNS_MAX) {
@@ -231,15 +201,25 @@ export class ElectionSchedule {
   /** When the first of the vacancies opens to anybody; not later than now where one is open. */
   private opensAt(nowMs: number): number {
     let opensAtMs = Number.POSITIVE_INFINITY
-    for (const [partition, vacancy] of this.vacancies) {
-      opensAtMs = Math.min(opensAtMs, this.openAt(partition, vacancy))
+    for (const vacancy of this.vacancies.values()) {
+      opensAtMs = Math.min(opensAtMs, this.turns.openAt(vacancy))
       if (opensAtMs <= nowMs) break
     }
     return opensAtMs
   }
 
+  /** Has the first candidates computed anew that have had their chance and are not at work. */
+  private forgetIdle(nowMs: number): void {
+    for (const [partition, vacancy] of this.vacancies) {
+      if (!vacancy.chosen || vacancy.target === null || this.contested.has(partition)) continue
+      if (this.turns.reconsiderAt(vacancy) > nowMs) continue
+      vacancy.chosen = false
+      this.uncomputed = true
+    }
+  }
+
   /** Computes the first candidates of vacancies that have none yet; the others keep theirs. */
-  private choose(): void {
+  private choose(nowMs: number): void {
     if (!this.uncomputed) return
     this.uncomputed = false
     const chosen = new Map<PartitionId, MemberName>()
@@ -252,64 +232,9 @@ export class ElectionSchedule {
       if (vacancy.chosen) continue
       vacancy.target = assignment.targets[partition] ?? null
       vacancy.chosen = true
+      vacancy.chosenAtMs = nowMs
       if (vacancy.target === this.me) this.mine.add(partition)
       else this.mine.delete(partition)
     }
   }
-
-  private dueAt(partition: PartitionId, vacancy: Vacancy, nowMs: number): number | null {
-    // Nobody has room (capacity, no eligible member): only a change can help.
-    if (vacancy.target === null) return null
-    const heldOffMs = this.heldOff.get(partition) ?? 0
-    if (heldOffMs <= nowMs) this.heldOff.delete(partition)
-    const openAtMs = Math.max(vacancy.notBeforeMs, heldOffMs, this.openAt(partition, vacancy))
-    if (vacancy.target === this.me) return openAtMs
-    // While the first candidate is winning others, its backlog is no reason to step in.
-    const wonAtMs = this.wonAtMs.get(vacancy.target) ?? 0
-    const idleAtMs = Math.max(openAtMs, wonAtMs, this.stalledUntilMs)
-    const stepMs = this.stepMs()
-    const secondAtMs = idleAtMs + stepMs
-    // The ring is asked only once the first candidate had its chance: mostly it is gone by then.
-    if (secondAtMs > nowMs) return secondAtMs
-    const rank = this.rank(partition, vacancy.target)
-    return idleAtMs + stepMs * (rank + jitter(partition, vacancy.attempts) / 2)
-  }
-
-  private openAt(partition: PartitionId, vacancy: Vacancy): number {
-    const { config } = this.state
-    if (config === null) return vacancy.sinceMs
-    if (this.state.phase(partition) === null) {
-      const settleMs = config.settle.firstGrantMs
-      const latestMs = (this.firstJoinMs ?? 0) + settleMs * SETTLE_TIMES_MAX
-      return Math.min(latestMs, this.lastJoinMs + settleMs)
-    }
-    const last = this.state.owner(partition)?.member
-    if (config.restartGraceMs === 0 || last === undefined || this.state.members.has(last)) {
-      return vacancy.sinceMs
-    }
-    return vacancy.sinceMs + config.restartGraceMs
-  }
-
-  private stepMs(): number {
-    const ttlMs = this.state.config?.leaseTtlMs ?? 0
-    return Math.max(CANDIDATE_STEP_MIN_MS, ttlMs * CANDIDATE_STEP_SHARE)
-  }
-
-  private ringOrder(): PreferenceOrder {
-    this.order ??= this.orderOf(assignableMembers(this.state).map(({ member }) => member))
-    return this.order
-  }
-
-  /** My place among the candidates; the last one when I am not near the front. */
-  private rank(partition: PartitionId, target: MemberName): number {
-    const question = { partition, target, order: this.ringOrder() }
-    const place = campaignOrder(question, CANDIDATE_RANKS_MAX).indexOf(this.me)
-    return place < 0 ? CANDIDATE_RANKS_MAX : place
-  }
-}
-
-/** 0 .. 1, the same for the same partition and attempt, different between neighbours. */
-function jitter(partition: PartitionId, attempt: number): number {
-  const mixed = Math.imul(partition + 1, 0x9e3779b1) ^ Math.imul(attempt + 1, 0x85ebca6b)
-  return ((mixed >>> 8) & 0xffff) / 0x10000
 }

@@ -6,6 +6,7 @@
 import type { Commit } from '../core/commit.ts'
 import type { OperationId, PartitionId } from '../core/ids.ts'
 import type { OwnershipEvent } from '../core/ownership-state.ts'
+import type { KeyValue } from '../core/transaction.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { CommitReply, Committer } from './committer.ts'
 import type { Mirror, MirrorListener } from './mirror.ts'
@@ -60,9 +61,9 @@ export class MemberCommits {
         })
         return
       }
-      if (reply.entry !== null) this.mirror.learn(reply.entry, this.teller)
+      const isLearned = this.learn(reply.entry)
       this.step(partition, { type: 'confirmed', id, stored: reply.stored })
-      this.learned(partition)
+      if (isLearned) this.learned(partition)
     })
   }
 
@@ -74,13 +75,14 @@ export class MemberCommits {
 
   private replied({ partition, next }: Commit, reply: CommitReply): void {
     const { operation } = next
+    let isLearned = false
     switch (reply.type) {
       case 'done':
-        this.mirror.learn(reply.entry, this.teller)
+        isLearned = this.learn(reply.entry)
         this.step(partition, { type: 'committed', operation })
         break
       case 'refused':
-        if (reply.entry !== null) this.mirror.learn(reply.entry, this.teller)
+        isLearned = this.learn(reply.entry)
         this.step(partition, { type: 'refused', operation, stands: reply.stands })
         break
       case 'refused-all':
@@ -93,7 +95,12 @@ export class MemberCommits {
       default:
         reply satisfies never
     }
-    this.learned(partition)
+    // What the map did not take in, it will tell by itself; until then it is older than the seat.
+    if (isLearned) this.learned(partition)
+  }
+
+  private learn(entry: KeyValue | null): boolean {
+    return entry !== null && this.mirror.learn(entry, this.teller)
   }
 
   private later(callback: () => void): void {

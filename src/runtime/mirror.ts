@@ -13,6 +13,10 @@
  * question was sent, twice. A list alone may be stale, so one that shows a lower revision than known
  * proves nothing: the check decides, and the state never goes back on the word of a list (S8).
  *
+ * What a transaction's reply showed is taken in ahead of the watch, also while a check is under way; but
+ * not while a list is, which may be older than the reply and would undo it without a word. A list that is
+ * older than a reply already taken in is as good as none.
+ *
  * A risen incarnation is not taken in as an event: it mostly means that the store was restored, perhaps
  * unseen by this process, whose watch then goes on over a state that was never the store's. It costs a
  * new list, of its revision or later, and becomes known with that.
@@ -84,8 +88,11 @@ export class Mirror {
   private lowerOnce = false
   /** Revision of an incarnation that the state does not have yet. */
   private raisedAt: number | null = null
+  /** The newest revision that a reply showed. */
+  private learnedRevision = 0
   private closed = false
   private busy = false
+  private listing = false
   private readonly listed = createDeferred<void>()
 
   constructor(options: MirrorOptions) {
@@ -112,12 +119,20 @@ export class Mirror {
     return () => this.listeners.delete(listener)
   }
 
-  /** Takes in what a transaction's reply showed, ahead of the watch; `teller` is not told. */
-  learn(entry: KeyValue, teller: MirrorListener): void {
-    if (this.closed || this.busy) return
+  /**
+   * Takes in what a transaction's reply showed, ahead of the watch; `teller` is not told.
+   * @returns false: it was not taken in, and list or watch will tell of it
+   */
+  learn(entry: KeyValue, teller: MirrorListener): boolean {
+    if (this.closed || this.listing) return false
     const event = { type: 'put', entry } as const
-    if (this.raisesIncarnation(event)) this.raised(entry.modRevision)
-    else this.emit(this.state.apply([event], 0), teller)
+    if (this.raisesIncarnation(event)) {
+      this.raised(entry.modRevision)
+      return false
+    }
+    this.learnedRevision = Math.max(this.learnedRevision, entry.modRevision)
+    this.emit(this.state.apply([event], 0), teller)
+    return true
   }
 
   close(): void {
@@ -130,14 +145,21 @@ export class Mirror {
     this.listed.reject(new Error('mirror closed'))
   }
 
+  /** What the store has shown to have reached, in whatever way. */
+  private get knownRevision(): number {
+    return Math.max(this.state.revision, this.learnedRevision)
+  }
+
   private async list(why: string, mayGoBack = false): Promise<void> {
     if (this.closed || this.busy) return
     this.busy = true
+    this.listing = true
     this.watch?.close()
     this.watch = null
     const { store, keys } = this.options
     const listed = await listAll(store, keys.prefix, () => this.closed)
     this.busy = false
+    this.listing = false
     if (this.closed) return
     if (!listed.ok) {
       this.broken(listed.detail)
@@ -145,7 +167,7 @@ export class Mirror {
     }
     const { revision, entries } = listed
     if (revision < (this.raisedAt ?? 0)) return this.retryLater(() => this.list(why, mayGoBack))
-    if (revision < this.state.revision && !mayGoBack) {
+    if (revision < this.knownRevision && !mayGoBack) {
       this.openWatch()
       return this.retryLater(() => this.check())
     }
@@ -155,6 +177,7 @@ export class Mirror {
     const change = this.replaced(entries, revision)
     if (change === null) return
     this.deliveredRevision = revision
+    this.learnedRevision = 0
     this.audit.reset()
     this.confirmCurrent()
     const { group, telemetry } = this.options
@@ -266,7 +289,7 @@ export class Mirror {
   private async check(): Promise<void> {
     if (this.closed || this.busy) return
     const { store, keys } = this.options
-    const knownBefore = this.state.revision
+    const knownBefore = this.knownRevision
     this.busy = true
     const reply = await store.transact(
       {
@@ -307,7 +330,7 @@ export class Mirror {
     const { store, keys } = this.options
     this.busy = true
     const request = { prefix: keys.prefix, ...this.audit.page }
-    const knownBefore = this.state.revision
+    const knownBefore = this.knownRevision
     const reply = await store.list(request, { timeoutMs: CALL_TIMEOUT_MS })
     this.busy = false
     const isNews = reply.ok && reply.revision >= knownBefore

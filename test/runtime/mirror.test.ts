@@ -186,6 +186,61 @@ test('mirror, learning from a reply, runs ahead and is not set back by the watch
   mirror.close()
 })
 
+/** What a transaction's reply would show of the partition now. */
+function replyOf(world: World, partition: number) {
+  const [entry] = world.etcd.entries(KEYS.partition(partition))
+  assert.ok(entry !== undefined)
+  return entry
+}
+
+const NOBODY = { changed: () => {}, rewound: () => {} }
+
+test('mirror, learning while a check is under way, takes it in', async () => {
+  const world = createMirrorWorld()
+  const mirror = await started(world)
+  const before = world.store.calls.transact
+  world.store.faults.requestDelay = { minMs: 400, maxMs: 500 }
+  await world.clock.runUntil(() => world.store.calls.transact > before, { limitMs: 2 * RESYNC_MS })
+  world.store.silenceWatches()
+  await world.write(1, 1)
+  assert.equal(mirror.learn(replyOf(world, 1), NOBODY), true)
+  assert.deepEqual(shown(mirror), ['1:1'])
+  mirror.close()
+})
+
+test('mirror, learning while a list is under way, leaves it to the list', async () => {
+  const world = createMirrorWorld()
+  await world.write(1, 1)
+  const mirror = world.mirror()
+  assert.equal(mirror.learn(replyOf(world, 1), NOBODY), false)
+  await world.clock.run(mirror.ready)
+  assert.deepEqual(shown(mirror), ['1:1'])
+  mirror.close()
+})
+
+test('mirror, a list older than a reply already taken in, does not take that back', async () => {
+  const world = createMirrorWorld()
+  await world.write(1, 1)
+  const mirror = await started(world)
+  world.store.freezeReads()
+  world.store.silenceWatches()
+  await world.write(1, 2)
+  mirror.learn(replyOf(world, 1), NOBODY)
+  let wentBack = false
+  mirror.subscribe({
+    changed: () => {
+      wentBack ||= shown(mirror)[0] !== '1:2'
+    },
+    rewound: () => assert.fail('nothing went back'),
+  })
+  await world.write(3, 1)
+  await world.clock.advance(4 * RESYNC_MS)
+  world.store.thawReads()
+  await equal(world, mirror, 4 * RESYNC_MS)
+  assert.equal(wentBack, false)
+  mirror.close()
+})
+
 test('mirror, record of an unknown version at the start, fails with a clear error', async () => {
   const world = createMirrorWorld()
   await world.putRaw(KEYS.partition(1), owned().raw.replace('"v":1', '"v":2'))
