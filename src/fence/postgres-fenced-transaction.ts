@@ -19,7 +19,7 @@ import { createTenureError } from '../core/tenure-error.ts'
 import type { Token } from '../core/token.ts'
 import { checkToken } from '../core/token-text.ts'
 import { schemaNameOf } from './postgres-names.ts'
-import { refusalOf, requireFence } from './postgres-refusal.ts'
+import { openFence, refusalOf } from './postgres-refusal.ts'
 import { askTables, checkReady, type FenceRefusal } from './postgres-statements.ts'
 import {
   IDLE_TIMEOUT_MS,
@@ -100,15 +100,19 @@ export async function fencedTransaction<T>(
     idleTimeoutMs: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
   }
   const outcome = await refusalOf(() =>
-    inTransaction(pool, settings, async (client): Promise<FencedOutcome<T>> => {
-      await requireFence(client, schema, 'tenure_guard', place.token)
-      const by = await appliedBefore(client, place, idempotencyKey, checkpoint)
-      if (by !== null) return { ok: true, applied: false, by }
-      const outbox = { add: (message: OutboxMessage) => addMessage(client, place, message) }
-      const value = await work(client, outbox)
-      if (checkpoint?.lagging != null) await raise(client, place, checkpoint, checkpoint.lagging)
-      return { ok: true, applied: true, value }
-    }),
+    inTransaction(
+      pool,
+      settings,
+      async (client): Promise<FencedOutcome<T>> => {
+        const by = await appliedBefore(client, place, idempotencyKey, checkpoint)
+        if (by !== null) return { ok: true, applied: false, by }
+        const outbox = { add: (message: OutboxMessage) => addMessage(client, place, message) }
+        const value = await work(client, outbox)
+        if (checkpoint?.lagging != null) await raise(client, place, checkpoint, checkpoint.lagging)
+        return { ok: true, applied: true, value }
+      },
+      openFence(schema, 'tenure_guard', place.token),
+    ),
   )
   return outcome.ok ? outcome.value : outcome
 }

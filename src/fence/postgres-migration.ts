@@ -12,9 +12,12 @@
  * counts both; they are sequences, so a rolled-back refusal counts, and after a crash of the server the
  * count may be somewhat too high.
  *
- * tenure_guard locks the fence row FOR SHARE, tenure_seal FOR UPDATE. Sharers alone could keep a seal
- * waiting for ever, since PostgreSQL lets a new one pass those that wait; so both take an advisory lock
- * of the transaction first, whose queue is fair.
+ * Both take an advisory lock of the transaction first, tenure_guard a shared one: its queue is fair, while
+ * sharers of a row could keep a seal waiting for ever, since PostgreSQL lets a new one pass those that
+ * wait. Under `read committed` that lock is enough: the statement that reads the fence comes after it, on a
+ * snapshot of its own. Under the other levels the snapshot may be older than a seal, so tenure_guard locks
+ * the row FOR SHARE too, which PostgreSQL refuses then. Not always: it writes, and sixteen at once on one
+ * partition paid double for it.
  */
 import type { Pool } from 'pg'
 import { schemaNameOf } from './postgres-names.ts'
@@ -138,8 +141,7 @@ const PARAMETERS = `
   p_group text, p_partition integer, p_incarnation bigint, p_generation bigint, p_session text
 `
 
-const DECLARED_TOKEN = `token text :=
-    p_group || '/' || p_partition || '@' || p_incarnation || '.' || p_generation;`
+const TOKEN_TEXT = `p_group || '/' || p_partition || '@' || p_incarnation || '.' || p_generation`
 
 function sealSql(s: string): string {
   return `
@@ -147,7 +149,6 @@ create or replace function ${s}.tenure_seal(${PARAMETERS}) returns void
 language plpgsql as $tenure$
 declare
   highest ${s}.tenure_fence%rowtype;
-  ${DECLARED_TOKEN}
 begin
   perform pg_advisory_xact_lock(hashtext('tenure:${s}:' || p_group), p_partition);
   insert into ${s}.tenure_fence (group_name, partition, incarnation, generation, session)
@@ -163,27 +164,33 @@ begin
       where f.group_name = p_group and f.partition = p_partition;
   elsif (p_incarnation, p_generation) < (highest.incarnation, highest.generation)
       or p_session is distinct from highest.session then
-    perform ${s}.tenure_refuse('stale', token, highest);
+    perform ${s}.tenure_refuse('stale', ${TOKEN_TEXT}, highest);
   end if;
 end $tenure$;`
 }
 
 function guardSql(s: string): string {
+  const where = `where f.group_name = p_group and f.partition = p_partition`
   return `
 create or replace function ${s}.tenure_guard(${PARAMETERS}) returns void
 language plpgsql as $tenure$
 declare
   highest ${s}.tenure_fence%rowtype;
-  ${DECLARED_TOKEN}
 begin
   perform pg_advisory_xact_lock_shared(hashtext('tenure:${s}:' || p_group), p_partition);
-  select f.* into highest from ${s}.tenure_fence f
-    where f.group_name = p_group and f.partition = p_partition for share;
-  if not found or (p_incarnation, p_generation) > (highest.incarnation, highest.generation) then
-    perform ${s}.tenure_refuse('unsealed', token, highest);
-  elsif (p_incarnation, p_generation, p_session)
-      is distinct from (highest.incarnation, highest.generation, highest.session) then
-    perform ${s}.tenure_refuse('stale', token, highest);
+  if current_setting('transaction_isolation') = 'read committed' then
+    select f.* into highest from ${s}.tenure_fence f ${where};
+  else
+    select f.* into highest from ${s}.tenure_fence f ${where} for share;
   end if;
+  if highest.incarnation = p_incarnation and highest.generation = p_generation
+      and highest.session = p_session then
+    return;
+  end if;
+  perform ${s}.tenure_refuse(
+    case when highest.group_name is null
+        or (p_incarnation, p_generation) > (highest.incarnation, highest.generation)
+      then 'unsealed' else 'stale' end,
+    ${TOKEN_TEXT}, highest);
 end $tenure$;`
 }

@@ -1,9 +1,15 @@
 /** A refusal on its way out of a transaction, which must roll back before the caller learns of it. */
-import type { PoolClient } from 'pg'
 import { createTenureError } from '../core/tenure-error.ts'
 import type { Token } from '../core/token.ts'
 import type { EffectOutcome, SealOutcome } from './fence.ts'
-import { askFence, type FenceRefusal } from './postgres-statements.ts'
+import { fenceStatementError } from './postgres-errors.ts'
+import {
+  type FenceCall,
+  type FenceRefusal,
+  fenceCallSql,
+  refusalIn,
+} from './postgres-statements.ts'
+import type { Opening } from './postgres-transaction.ts'
 
 class RefusedSignal extends Error {
   readonly refusal: FenceRefusal
@@ -14,18 +20,18 @@ class RefusedSignal extends Error {
   }
 }
 
-/** Ends the transaction that it is called in unless the fence lets the token through. */
-export async function requireFence(
-  client: PoolClient,
-  schema: string,
-  call: 'tenure_seal' | 'tenure_guard',
-  token: Token,
-): Promise<void> {
-  const refusal = await askFence(client, schema, call, token)
-  if (refusal !== null) throw new RefusedSignal(refusal)
+/** Ends the transaction that it opens unless the fence lets the token through. */
+export function openFence(schema: string, call: FenceCall, token: Token): Opening {
+  return {
+    statement: fenceCallSql(schema, call, token),
+    failed: (error) => {
+      const refusal = refusalIn(error)
+      return refusal === null ? fenceStatementError(error) : new RefusedSignal(refusal)
+    },
+  }
 }
 
-/** Runs a transaction with {@link requireFence} inside; its refusal becomes a value. */
+/** Runs a transaction with {@link openFence}; its refusal becomes a value. */
 export async function refusalOf<T>(run: () => Promise<T>): Promise<EffectOutcome<T>> {
   try {
     return { ok: true, value: await run() }

@@ -21,8 +21,17 @@ const UNSEALED = 'TN002'
 /** The oldest PostgreSQL that is promised to work. */
 const SERVER_VERSION_MIN = 12
 
+export type FenceCall = 'tenure_seal' | 'tenure_guard'
+
+/** The call as SQL without parameters. A checked token has nothing in it that needs more than this. */
+export function fenceCallSql(schema: string, call: FenceCall, token: Token): string {
+  const { group, partition, incarnation, generation, session } = token
+  const values = [text(group), partition, incarnation, generation, text(session)]
+  return `select ${schema}.${call}(${values.join(', ')})`
+}
+
 /**
- * Raises the fence, or locks its row for the rest of the client's transaction. Null: done.
+ * Keeps the fence where it is for the rest of the client's transaction. Null: done.
  *
  * A refusal has aborted the client's transaction.
  * @throws TenureError `fence-not-ready`, `store-unreachable`
@@ -30,25 +39,28 @@ const SERVER_VERSION_MIN = 12
 export async function askFence(
   client: Queryable,
   schema: string,
-  call: 'tenure_seal' | 'tenure_guard',
+  call: FenceCall,
   token: Token,
 ): Promise<FenceRefusal | null> {
-  const { group, partition, incarnation, generation, session } = token
   try {
-    await client.query(`select ${schema}.${call}($1, $2, $3, $4, $5)`, [
-      group,
-      partition,
-      incarnation,
-      generation,
-      session,
-    ])
+    await client.query(fenceCallSql(schema, call, token))
     return null
   } catch (error) {
-    const code = errorCode(error)
-    if (code !== STALE && code !== UNSEALED) throw fenceStatementError(error)
-    const reason = code === STALE ? 'stale' : 'unsealed'
-    return { ok: false, reason, highest: highestOf(error) }
+    const refusal = refusalIn(error)
+    if (refusal === null) throw fenceStatementError(error)
+    return refusal
   }
+}
+
+/** Null: the error is no refusal. */
+export function refusalIn(error: unknown): FenceRefusal | null {
+  const code = errorCode(error)
+  if (code !== STALE && code !== UNSEALED) return null
+  return { ok: false, reason: code === STALE ? 'stale' : 'unsealed', highest: highestOf(error) }
+}
+
+function text(value: string): string {
+  return `'${value.replaceAll("'", "''")}'`
 }
 
 /** Runs a statement on the fence's tables; what goes wrong names the remedy. */

@@ -1,8 +1,11 @@
 /**
  * One transaction on a pooled connection.
  *
- *   connect -> begin -> body -> commit -> done
+ *   connect -> begin, opening -> body -> commit -> done
  *                 \-> rollback -> again (lost against another transaction), or throw
+ *
+ * The opening, such as the fence's check, travels with BEGIN: a fenced transaction makes no more round
+ * trips than one without.
  *
  * The server ends a transaction whose client is silent for `idleTimeoutMs`: a paused process would
  * otherwise hold its locks, and keep a new owner's seal waiting, until it comes back. When the connection
@@ -32,6 +35,13 @@ export type TransactionSettings = {
   readonly idleTimeoutMs: number
 }
 
+/** A statement that goes with BEGIN in one message, and its errors in the caller's words. */
+export type Opening = {
+  /** SQL without parameters: a message of several statements takes none. */
+  readonly statement: string
+  failed(error: unknown): unknown
+}
+
 /** How long a guarded transaction may be silent unless its caller says otherwise. */
 export const IDLE_TIMEOUT_MS = 10_000
 /** A transaction that lost so often meets more contention than repeating can solve. */
@@ -46,10 +56,11 @@ export async function inTransaction<T>(
   pool: Connecting,
   settings: TransactionSettings,
   body: (client: PoolClient) => Promise<T>,
+  opening: Opening | null = null,
 ): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await runOnce(pool, settings, body)
+      return await runOnce(pool, settings, body, opening)
     } catch (error) {
       if (!isSerializationFailure(error)) throw error
       if (tries === TRIES_MAX) {
@@ -67,6 +78,7 @@ async function runOnce<T>(
   pool: Connecting,
   settings: TransactionSettings,
   body: (client: PoolClient) => Promise<T>,
+  opening: Opening | null,
 ): Promise<T> {
   const client = await connect(pool)
   // A connection that the server ends while nobody asks it anything says so by this event alone; the
@@ -75,11 +87,7 @@ async function runOnce<T>(
   client.on('error', ignore)
   let broken = true
   try {
-    try {
-      await client.query(beginSql(settings))
-    } catch (error) {
-      throw beginError(error)
-    }
+    await begin(client, settings, opening)
     const value = await body(client)
     await commit(client)
     broken = false
@@ -102,9 +110,23 @@ async function connect(pool: Connecting): Promise<PoolClient> {
   }
 }
 
-/** Two statements in one message. */
-function beginSql({ isolation, idleTimeoutMs }: TransactionSettings): string {
-  return `begin isolation level ${isolation}; set local idle_in_transaction_session_timeout = ${Math.ceil(idleTimeoutMs)}`
+/** All in one message. */
+async function begin(
+  client: PoolClient,
+  { isolation, idleTimeoutMs }: TransactionSettings,
+  opening: Opening | null,
+): Promise<void> {
+  const statements = [
+    `begin isolation level ${isolation}`,
+    `set local idle_in_transaction_session_timeout = ${Math.ceil(idleTimeoutMs)}`,
+  ]
+  if (opening !== null) statements.push(opening.statement)
+  try {
+    await client.query(statements.join('; '))
+  } catch (error) {
+    const known = beginError(error)
+    throw known === error && opening !== null ? opening.failed(error) : known
+  }
 }
 
 async function commit(client: PoolClient): Promise<void> {

@@ -1,11 +1,12 @@
 /**
  * The fence of data in PostgreSQL: `tenure/fence/postgres`. One row per partition holds the highest token.
- * A guarded effect locks it FOR SHARE inside its own transaction and a seal takes it FOR UPDATE, so work
- * within a partition runs in parallel, and a seal waits for the transactions that were admitted before it
- * and for no later one. The effect commits under the token that it was checked with, or not at all.
+ * A guarded effect shares a lock on it inside its own transaction and a seal takes it alone, so work within
+ * a partition runs in parallel, and a seal waits for the transactions that were admitted before it and for
+ * no later one. The effect commits under the token that it was checked with, or not at all. The check
+ * travels with BEGIN, so it costs no round trip.
  *
  * Right under every isolation level: under `repeatable read` and `serializable` a snapshot older than a
- * seal makes PostgreSQL refuse the lock, and the transaction runs again on a new snapshot.
+ * seal makes PostgreSQL refuse the row, and the transaction runs again on a new snapshot.
  *
  * Works behind poolers that keep a connection for a transaction (PgBouncer's `transaction` mode).
  *
@@ -19,7 +20,7 @@ import { checkToken, checkTokenOf } from '../core/token-text.ts'
 import type { EffectOutcome, Fence, SealOutcome } from './fence.ts'
 import { fenceRefused } from './fence.ts'
 import { schemaNameOf } from './postgres-names.ts'
-import { refusalOf, requireFence, staleOf } from './postgres-refusal.ts'
+import { openFence, refusalOf, staleOf } from './postgres-refusal.ts'
 import { askFence, checkReady } from './postgres-statements.ts'
 import {
   IDLE_TIMEOUT_MS,
@@ -101,9 +102,7 @@ export function createPostgresFence(
       // Whatever the pool's default: a seal that waited must see what it waited for.
       const sealing = { ...settings, isolation: 'read committed' as const }
       const refusal = await refusalOf(() =>
-        inTransaction(pool, sealing, (client) =>
-          requireFence(client, schema, 'tenure_seal', token),
-        ),
+        inTransaction(pool, sealing, async () => {}, openFence(schema, 'tenure_seal', token)),
       )
       return refusal.ok ? { ok: true } : staleOf(refusal)
     },
@@ -111,10 +110,7 @@ export function createPostgresFence(
       const token = checked(value)
       await checkReady(pool, schema)
       return refusalOf(() =>
-        inTransaction(pool, settings, async (client) => {
-          await requireFence(client, schema, 'tenure_guard', token)
-          return effect(client)
-        }),
+        inTransaction(pool, settings, effect, openFence(schema, 'tenure_guard', token)),
       )
     },
     async check(client, value) {
