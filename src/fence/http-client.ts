@@ -110,9 +110,7 @@ async function sendWithToken(
   input: Parameters<Fetch>[0],
   init: RequestInit | undefined,
 ): Promise<Answer> {
-  const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : {}))
-  headers.set(TOKEN_HEADER, encodeTokenHeader(token))
-  const response = await send(input, { ...init, headers })
+  const response = await send(input, { ...init, headers: withToken(token, input, init) })
   if (response.status === 409) {
     const body: unknown = await response
       .clone()
@@ -129,6 +127,20 @@ async function sendWithToken(
     )
   }
   return { refusal: null, response }
+}
+
+function withToken(
+  token: Token,
+  input: Parameters<Fetch>[0],
+  init: RequestInit | undefined,
+): NonNullable<RequestInit['headers']> {
+  const value = encodeTokenHeader(token)
+  const given = init?.headers ?? (input instanceof Request ? input.headers : null)
+  // `fetch` copies what it is given; as mostly, a copy of ours before that is not needed.
+  if (given === null) return { [TOKEN_HEADER]: value }
+  const headers = new Headers(given)
+  headers.set(TOKEN_HEADER, value)
+  return headers
 }
 
 async function requireSealed(response: Response, sealUrl: string): Promise<void> {

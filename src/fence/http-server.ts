@@ -81,12 +81,16 @@ export type FencePluginOptions = {
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS'])
 const SEAL_TIMEOUT_MS = 5000
+/** Of headers that were read; more than a resource has owners at a time. */
+const KNOWN_MAX = 1000
 
 type Plugin = {
   readonly group: GroupName
   readonly gate: CommitGate
   readonly options: FencePluginOptions
   readonly committed: WeakSet<FastifyRequest>
+  /** Tokens by their header: an owner sends the same one with each of its requests. */
+  readonly known: Map<string, Token>
 }
 
 /** Applies to the scope that it is registered in, and to those inside. */
@@ -100,6 +104,7 @@ export function fencePlugin(
     gate: createCommitGate(options.store, options.sealTimeoutMs ?? SEAL_TIMEOUT_MS),
     options,
     committed: new WeakSet(),
+    known: new Map(),
   }
   app.decorateRequest('fence')
   addSealRoute(app, plugin)
@@ -120,10 +125,11 @@ function isFenced({ method, config }: RouteOptions): boolean {
   return fence ?? ![method].flat().every((one) => READING.has(one))
 }
 
-function addSealRoute(app: FastifyInstance, { group, gate, options }: Plugin): void {
+function addSealRoute(app: FastifyInstance, plugin: Plugin): void {
+  const { gate, options } = plugin
   app.post(options.sealPath ?? SEAL_PATH, { config: { fence: false } }, async (request, reply) => {
     reply.header(FENCE_HEADER, FENCE_VERSION)
-    const token = readToken(request, group)
+    const token = readToken(request, plugin)
     if ('problem' in token) return sendProblem(reply, token.problem)
     try {
       const outcome = await gate.seal(token)
@@ -142,7 +148,7 @@ function fenceRoute(route: RouteOptions, plugin: Plugin): void {
   const { handler } = route
   route.handler = async function fenced(request, reply) {
     reply.header(FENCE_HEADER, FENCE_VERSION)
-    const token = readToken(request, plugin.group)
+    const token = readToken(request, plugin)
     if ('problem' in token) return sendProblem(reply, token.problem)
     const early = plugin.gate.look(token)
     if (!early.ok) return refuse(plugin, token, early, request, reply)
@@ -176,14 +182,22 @@ function requestFence(plugin: Plugin, token: Token, request: FastifyRequest): Re
 }
 
 function refuseUncommitted({ committed }: Plugin) {
-  return async (request: FastifyRequest, reply: FastifyReply, payload: unknown) => {
-    if (reply.statusCode >= 400 || committed.has(request)) return payload
+  return (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    payload: unknown,
+    done: (error: null, payload: unknown) => void,
+  ) => {
+    if (reply.statusCode >= 400 || committed.has(request)) {
+      done(null, payload)
+      return
+    }
     const problem = fenceProblem(
       'invariant-broken',
       'the handler of a fenced route did nothing inside request.fence.commit',
     )
     reply.code(problem.status).removeHeader('content-length').type(PROBLEM_TYPE)
-    return JSON.stringify(problem)
+    done(null, JSON.stringify(problem))
   }
 }
 
@@ -200,16 +214,22 @@ function refuse(
 
 function readToken(
   request: FastifyRequest,
-  group: GroupName,
+  { group, known }: Plugin,
 ): Token | { readonly problem: FenceProblem } {
   try {
     const text = request.headers[TOKEN_HEADER]
     if (typeof text !== 'string') throw missingToken()
-    return checkTokenOf(group, decodeTokenHeader(text))
+    return known.get(text) ?? remember(known, text, checkTokenOf(group, decodeTokenHeader(text)))
   } catch (error) {
     if (!isTenureError(error)) throw error
     return { problem: fenceProblem('invalid-argument', error.message) }
   }
+}
+
+function remember(known: Map<string, Token>, text: string, token: Token): Token {
+  if (known.size >= KNOWN_MAX) known.clear()
+  known.set(text, token)
+  return token
 }
 
 function missingToken(): TenureError {
