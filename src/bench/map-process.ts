@@ -8,6 +8,7 @@ import { createObserver } from '../composition/create-observer.ts'
 import type { GroupName, MemberName } from '../core/ids.ts'
 import { groupKeys } from '../core/keys.ts'
 import { mapSubjects, SNAPSHOT_REQUEST } from '../core/map-wire.ts'
+import { fnv1a32 } from '../core/partition-key.ts'
 import { encodePartitionRecord, type Owner } from '../core/partition-record.ts'
 import type { Operation } from '../core/transaction.ts'
 import { machineMs } from '../dev/machine-time.ts'
@@ -42,6 +43,8 @@ export type MapCommits = { readonly commits: readonly MapCommit[]; readonly delt
 export type Applied = readonly { readonly revision: number; readonly atMs: number }[]
 
 const PUTS_PER_TRANSACTION = 120
+/** Partitions have been granted so often, from once on. */
+const GENERATIONS = 16
 const LEASE_S = 600
 const CALL_TIMEOUT_MS = 30_000
 
@@ -81,11 +84,14 @@ export async function openMapSource(argument: MapArgument) {
   })
   await mirror.ready
   const recordText = (partition: number, change: number): string => {
-    const owner = (turn: number) => members[(partition + turn) % members.length] as Owner
+    // As a ring deals them and as moves leave them: without an order that a snapshot could be short by.
+    const lot = fnv1a32(`${partition}/${group}`)
+    const owner = (turn: number) => members[(lot + turn) % members.length] as Owner
     const incarnation = mirror.state.incarnation ?? 0
-    const previous = change === 0 ? null : { ...owner(change - 1), incarnation, generation: change }
+    const generation = 1 + ((lot >>> 8) % GENERATIONS) + change
+    const previous = { ...owner(change - 1 + members.length), incarnation, generation }
     return encodePartitionRecord({
-      ...{ phase: 'owned', incarnation, generation: change + 1, owner: owner(change) },
+      ...{ phase: 'owned', incarnation, generation: generation + 1, owner: owner(change) },
       ...{ how: 'hand-over', previous, unknown: null },
       ...{ operation: random.operationId(), atMs: clock.wallMs() },
     })
