@@ -13,7 +13,8 @@
 import type { StoredRecord } from './commit.ts'
 import type { PartitionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
-import { decodePartitionRecord, recordOwner } from './partition-record.ts'
+import { decodePartitionRecord } from './partition-record.ts'
+import { outlineRecord } from './record-outline.ts'
 import type { Position } from './token.ts'
 
 export type Phase = PartitionRecord['phase']
@@ -51,20 +52,19 @@ export class PartitionTable {
 
   /** @throws TenureError as `decodePartitionRecord` does; the table is then as it was. */
   put(partition: PartitionId, raw: string, modRevision: number): void {
-    const record = decodePartitionRecord(raw, partition)
+    const outline = outlineRecord(raw, partition)
     if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
     if (this.texts[partition] === null) this.held += 1
-    const owner = this.names.take(recordOwner(record) ?? record.previous)
-    const previous = this.names.take(record.previous)
+    const owner = this.names.take(outline.owner ?? outline.previous)
+    const previous = this.names.take(outline.previous)
     this.forget(partition)
     this.texts[partition] = raw
-    this.phases[partition] = PHASES.indexOf(record.phase)
+    this.phases[partition] = PHASES.indexOf(outline.phase)
     this.owners[partition] = owner
     this.previous[partition] = previous
-    this.incarnations[partition] = record.incarnation
-    this.generations[partition] = record.generation
+    this.incarnations[partition] = outline.incarnation
+    this.generations[partition] = outline.generation
     this.revisions[partition] = modRevision
-    this.keep(partition, { record, raw })
   }
 
   delete(partition: PartitionId): void {
@@ -76,8 +76,6 @@ export class PartitionTable {
     this.owners[partition] = NOBODY
     this.previous[partition] = NOBODY
     this.revisions[partition] = 0
-    const place = partition & (DECODED_MAX - 1)
-    if (this.decoded[place]?.partition === partition) this.decoded[place] = undefined
   }
 
   /** The record and its exact text; null: never granted. */
@@ -145,6 +143,8 @@ export class PartitionTable {
   }
 
   private forget(partition: PartitionId): void {
+    const place = partition & (DECODED_MAX - 1)
+    if (this.decoded[place]?.partition === partition) this.decoded[place] = undefined
     this.names.drop(this.owners[partition] as number)
     this.names.drop(this.previous[partition] as number)
   }

@@ -27,6 +27,8 @@ import {
   type Involved,
   isStalled,
   type MachineLine,
+  type MachineLoad,
+  machineLoad,
   type Stretch,
   slowestCommitMs,
   stalledMs,
@@ -77,21 +79,20 @@ type Unjudged = Omit<Measure, 'verdict' | 'boundMs' | 'isClean'> & {
 }
 
 export function measureLiveness(evidence: LivenessEvidence): readonly Measure[] {
+  const machine = machineLoad(evidence.machine)
   const endMs = evidence.history.at(-1)?.atMs ?? 0
   const all = [
     ...takeOvers(evidence),
-    ...moves(evidence),
+    ...moves(evidence, machine),
     ...drains(evidence),
     ...evidence.settled.map(ofSettled),
   ]
   // What was still waited for, with time left, at the end of the evidence shows nothing.
   const ended = all.filter(({ tookMs, dueMs }) => tookMs !== null || dueMs < endMs)
-  return ended
-    .filter(({ fromMs }) => fromMs >= evidence.fromMs)
-    .map((one) => judge(one, evidence.machine))
+  return ended.filter(({ fromMs }) => fromMs >= evidence.fromMs).map((one) => judge(one, machine))
 }
 
-function judge({ dueMs, involved, ...one }: Unjudged, machine: readonly MachineLine[]): Measure {
+function judge({ dueMs, involved, ...one }: Unjudged, machine: MachineLoad): Measure {
   const { fromMs, tookMs } = one
   const boundMs = dueMs - fromMs
   if (tookMs !== null && tookMs <= boundMs) return { ...one, boundMs, verdict: 'held' }
@@ -104,11 +105,7 @@ function judge({ dueMs, involved, ...one }: Unjudged, machine: readonly MachineL
 }
 
 /** Two commits as slow as the slowest one meanwhile, and the time for which nobody was let run. */
-function machineShareMs(
-  machine: readonly MachineLine[],
-  stretch: Stretch,
-  involved: Involved,
-): number {
+function machineShareMs(machine: MachineLoad, stretch: Stretch, involved: Involved): number {
   const commitsMs = COMMITS_OF_A_MOVE * slowestCommitMs(machine, stretch)
   return commitsMs + stalledMs(machine, stretch, involved)
 }
@@ -182,7 +179,7 @@ function revokesOf(history: readonly HistoryEvent[]): ReadonlyMap<string, Histor
   return revokes
 }
 
-function moves(evidence: LivenessEvidence): readonly Unjudged[] {
+function moves(evidence: LivenessEvidence, machine: MachineLoad): readonly Unjudged[] {
   const { history, accepts } = evidence
   const revokes = revokesOf(history)
   const sealedMs = new Map<string, number>()
@@ -203,7 +200,7 @@ function moves(evidence: LivenessEvidence): readonly Unjudged[] {
     const members = new Set([grant.record.owner.member, grant.record.previous?.member ?? ''])
     const { dueMs, isClean } = dueOf(evidence, {
       ...{ fromMs, cameMs: startMs, cause: null },
-      boundMs: BOUNDS_MS.L2 + machineShareMs(evidence.machine, { fromMs, toMs: startMs }, members),
+      boundMs: BOUNDS_MS.L2 + machineShareMs(machine, { fromMs, toMs: startMs }, members),
       classes: ['etcd', 'postgres'],
       members,
     })

@@ -19,24 +19,29 @@ export type CommitLine = Stretch & { readonly type: 'commit' }
 
 export type MachineLine = StallLine | WaitLine | CommitLine
 
+/** All lines of a run, to be asked about many stretches. */
+export type MachineLoad = {
+  /** By their beginning. */
+  readonly lines: readonly MachineLine[]
+  readonly longestMs: number
+}
+
+export function machineLoad(lines: readonly MachineLine[]): MachineLoad {
+  const sorted = [...lines].sort((a, b) => a.fromMs - b.fromMs)
+  const longestMs = sorted.reduce((most, { fromMs, toMs }) => Math.max(most, toMs - fromMs), 0)
+  return { lines: sorted, longestMs }
+}
+
 /** Of the nodes that a measure hangs on; null: of all. */
 export type Involved = ReadonlySet<string> | null
 
 /** Altogether for longer than a session's margin the machine did not let them run. */
-export function isStalled(
-  machine: readonly MachineLine[],
-  stretch: Stretch,
-  involved: Involved,
-): boolean {
+export function isStalled(machine: MachineLoad, stretch: Stretch, involved: Involved): boolean {
   return stalledMs(machine, stretch, involved) > MARGIN_MS
 }
 
 /** By the one that was kept waiting longest. */
-export function stalledMs(
-  machine: readonly MachineLine[],
-  stretch: Stretch,
-  involved: Involved,
-): number {
+export function stalledMs(machine: MachineLoad, stretch: Stretch, involved: Involved): number {
   let idleMs = 0
   const waitedMs = new Map<string, number>()
   for (const line of within(machine, stretch)) {
@@ -50,7 +55,7 @@ export function stalledMs(
   return Math.max(idleMs, ...waitedMs.values())
 }
 
-export function slowestCommitMs(machine: readonly MachineLine[], stretch: Stretch): number {
+export function slowestCommitMs(machine: MachineLoad, stretch: Stretch): number {
   let slowestMs = 0
   for (const line of within(machine, stretch)) {
     if (line.type === 'commit') slowestMs = Math.max(slowestMs, line.toMs - line.fromMs)
@@ -69,8 +74,28 @@ export function shareOf(stretches: readonly Stretch[], whole: Stretch): number {
   return coveredMs / (whole.toMs - whole.fromMs)
 }
 
-function within(machine: readonly MachineLine[], { fromMs, toMs }: Stretch) {
-  return machine.filter((line) => line.toMs > fromMs && line.fromMs < toMs)
+/** Those that overlap the stretch. An hour has 60,000 lines and 10,000 stretches: no look at all of them. */
+function* within(
+  { lines, longestMs }: MachineLoad,
+  { fromMs, toMs }: Stretch,
+): Iterable<MachineLine> {
+  for (let index = firstFrom(lines, fromMs - longestMs); index < lines.length; index += 1) {
+    const line = lines[index] as MachineLine
+    if (line.fromMs >= toMs) return
+    if (line.toMs > fromMs) yield line
+  }
+}
+
+/** The first line that begins at that time or later. */
+function firstFrom(lines: readonly MachineLine[], atMs: number): number {
+  let low = 0
+  let high = lines.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((lines[middle] as MachineLine).fromMs < atMs) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 function overlapMs(line: Stretch, stretch: Stretch): number {

@@ -1,0 +1,96 @@
+/**
+ * Plan: the outline of whatever the production commits write, whole or with some characters changed, is that
+ * of the decoded record, or the same error; and what they write is read without a parser.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type Commit, elect, halt, handOver, revoke, vacate } from '../../src/core/commit.ts'
+import { memberName, operationId, sessionId } from '../../src/core/ids.ts'
+import {
+  decodePartitionRecord,
+  type Owner,
+  type PartitionRecord,
+  recordOwner,
+} from '../../src/core/partition-record.ts'
+import { outlineRecord } from '../../src/core/record-outline.ts'
+import { TenureError } from '../../src/core/tenure-error.ts'
+
+const A: Owner = { member: memberName('orders-1'), session: sessionId('00000000000000a1') }
+const B: Owner = { member: memberName('orders_2'), session: sessionId('00000000000000b2') }
+const REBALANCER = sessionId('00000000000000e1')
+const stamp = (number: number) => ({
+  operation: operationId(`op${number}`),
+  atMs: 1_764_440_000_000,
+})
+const MOVE = { id: 'm1', reason: 'balance', by: 'rebalancer', rewrites: 0, atMs: 5 } as const
+
+/** A record as the next process has it: read from its text. */
+function stored<Phase extends PartitionRecord['phase']>({ value }: Commit, _phase: Phase) {
+  const record = decodePartitionRecord(value, 7) as PartitionRecord & { readonly phase: Phase }
+  return { raw: value, record }
+}
+
+function written(): readonly string[] {
+  const first = elect(7, null, A, 1_764_440_000, stamp(1))
+  const asked = revoke(7, stored(first, 'owned'), { ...MOVE, to: B.member }, REBALANCER, stamp(2))
+  const second = handOver(7, stored(asked, 'revoking'), B, 1_764_440_000, stamp(3))
+  const toNobody = revoke(7, stored(second, 'owned'), { ...MOVE, to: null }, REBALANCER, stamp(4))
+  const third = vacate(7, stored(toNobody, 'revoking'), stamp(5))
+  const halted = halt(7, stored(second, 'owned'), B, 'fence-ahead', stamp(6))
+  return [first, asked, second, toNobody, third, halted].map(({ value }) => value)
+}
+
+function decodedOutline(text: string) {
+  const record = decodePartitionRecord(text, 7)
+  const { phase, incarnation, generation } = record
+  const named = (owner: Owner | null) => owner && { member: owner.member, session: owner.session }
+  const previous = named(record.previous ?? null)
+  return { phase, incarnation, generation, owner: named(recordOwner(record)), previous }
+}
+
+function outcomeOf(run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (error) {
+    return error instanceof TenureError ? error.code : error
+  }
+}
+
+test('record outline, of all that commits write, is that of the decoded record', () => {
+  for (const text of written()) assert.deepEqual(outlineRecord(text, 7), decodedOutline(text), text)
+})
+
+test('record outline, of a grant or a revoke, parses nothing', (t) => {
+  const texts = written().slice(0, 4)
+  const parse = t.mock.method(JSON, 'parse')
+  for (const text of texts) outlineRecord(text, 7)
+  assert.equal(parse.mock.callCount(), 0)
+})
+
+test('record outline, of a text with characters changed, is that of the decoded record or its error', () => {
+  const character = fc.constantFrom(...'0123456789{}[]",:.-abnull\\ \n')
+  const change = fc.record({
+    at: fc.nat(400),
+    cut: fc.nat(3),
+    put: fc.array(character, { maxLength: 3 }),
+  })
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...written()),
+      fc.array(change, { maxLength: 3 }),
+      (text, changes) => {
+        const changed = changes.reduce(
+          (now, { at, cut, put }) => now.slice(0, at) + put.join('') + now.slice(at + cut),
+          text,
+        )
+        assert.deepEqual(
+          outcomeOf(() => outlineRecord(changed, 7)),
+          outcomeOf(() => decodedOutline(changed)),
+          changed,
+        )
+      },
+    ),
+    { numRuns: 20_000 },
+  )
+})
