@@ -4,13 +4,14 @@
  *
  *   waiting ──▶ opening ──▶ live ──lost──▶ waiting ──▶ …
  *      ▲           │ name in use: until the key is absent
- *      └───────────┘      (a newcomer gives up after two TTLs: `member-name-in-use`)
+ *      └───────────┘      (a newcomer gives up after three TTLs: `member-name-in-use`)
  *   closed | evicted: no further session
  *
  * A starting process whose name is taken waits for the old session to run out: that is its own former
- * self after a crash. If the holder still lives after two TTLs (the longest a dead session can stand, a
- * leader change resets TTLs once), it is another process of the same name. A process that was live before
- * waits as long as it takes; it never takes the name over (V12).
+ * self after a crash. A holder that still lives after three TTLs in which etcd answered all the time is
+ * another process of the same name: a new leader gives every lease its TTL in full again, so a dead session
+ * outlives each change of the leader by a TTL, and several may follow each other. A process that was live
+ * before waits as long as it takes; it never takes the name over (V12).
  */
 import type { GroupName, MemberName, SessionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
@@ -54,6 +55,8 @@ export type MemberSessionOptions = {
 const RETRY_FIRST_MS = 100
 const RETRY_MAX_MS = 2000
 const LEAVING_TIMEOUT_MS = 1500
+/** How long a name may be in use, with etcd answering, before a newcomer takes its holder for alive. */
+const NAME_PATIENCE_TTLS = 3
 
 export class MemberSession {
   /** The session under way, live or not. */
@@ -169,7 +172,7 @@ export class MemberSession {
     const { session } = driver
     if (end.cause === 'open-failed') {
       this.setReachable(false, end.detail)
-      this.retryLater()
+      this.unanswered()
       return
     }
     if (end.cause === 'name-in-use') {
@@ -178,7 +181,7 @@ export class MemberSession {
       return
     }
     if (!wasOpened) {
-      this.retryLater()
+      this.unanswered()
       return
     }
     telemetry.record({ type: 'session-ended', group, member, session, cause: end.cause })
@@ -189,6 +192,12 @@ export class MemberSession {
     } else if (!this.stopped) this.retryLater()
   }
 
+  /** What happened to the name's old session meanwhile is not known: waiting for its end begins anew. */
+  private unanswered(): void {
+    this.takenSinceMs = null
+    this.retryLater()
+  }
+
   private nameInUse(holder: SessionId): void {
     const { group, member, telemetry, clock, settings } = this.options
     const nowMs = clock.monotonicMs()
@@ -196,7 +205,7 @@ export class MemberSession {
       this.takenSinceMs = nowMs
       telemetry.record({ type: 'name-in-use', group, member, holder })
     }
-    if (!this.wasLive && nowMs - this.takenSinceMs > 2 * settings.ttlMs) {
+    if (!this.wasLive && nowMs - this.takenSinceMs > NAME_PATIENCE_TTLS * settings.ttlMs) {
       const message = `member name "${member}" of group "${group}" is in use by a live session: give this process another name, or stop the other one`
       this.fail(createTenureError('member-name-in-use', message, { details: { holder } }))
       return
