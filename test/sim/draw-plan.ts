@@ -34,7 +34,8 @@ const PACES: Readonly<Record<WorldLength, Pace>> = {
   long: {
     faultsMs: [3_600_000, 3_600_000],
     betweenMs: [6_000, 40_000],
-    workPauseMs: [2_000, 8_000],
+    // At most half as long again: each partition is to work within the bound of L4.
+    workPauseMs: [2_000, 4_000],
   },
 }
 /** Before the first fault: the group finds itself. */
