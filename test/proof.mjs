@@ -11,6 +11,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const typescript = (file, ...words) => [process.execPath, '--import', 'tsx', file, ...words]
+/** The machine itself stalled too much to judge liveness by; safety held. */
+const CHAOS_NOT_JUDGED = 3
 const STEPS = {
   tests: [process.execPath, 'test/run.mjs', '--proof'],
   model: typescript('test/model/main.ts', '--scope', 'ci'),
@@ -35,10 +37,18 @@ for (const [name, command] of Object.entries(STEPS)) {
 }
 console.log('')
 for (const { name, status, seconds } of ends) {
-  const word = status === 0 ? 'passed' : `FAILED with ${status}`
-  console.log(`proof  ${name.padEnd(6)} ${word} in ${seconds} s`)
+  console.log(`proof  ${name.padEnd(6)} ${wordOf(name, status)} in ${seconds} s`)
 }
-process.exitCode = ends.every(({ status }) => status === 0) ? 0 : 1
+process.exitCode = ends.every(({ name, status }) => isGood(name, status)) ? 0 : 1
+
+function wordOf(name, status) {
+  if (status === 0) return 'passed'
+  return isGood(name, status) ? 'NOT JUDGED (the machine stalled)' : `FAILED with ${status}`
+}
+
+function isGood(name, status) {
+  return status === 0 || (name === 'chaos' && status === CHAOS_NOT_JUDGED)
+}
 
 function run([program, ...words]) {
   const child = spawn(program, words, { cwd: root, stdio: 'inherit' })
