@@ -1,10 +1,11 @@
 /**
- * `owner?key=`: who owns this key's partition. The hot path: one look into the map and one string, no
- * serializer, no hooks (what they would do is done here) and no
- * request id but in refusals.
+ * `owner?key=`: who owns this key's partition. The hot path: no serializer, no hooks (what they would do is
+ * done here) and no request id but in refusals. What is said of a partition is kept as text until the map
+ * changes; version, age and whether it is served are put in with each answer.
  */
 import type { Static } from '@sinclair/typebox'
-import type { Freshness, PartitionView } from '../ports/group-access.ts'
+import type { PartitionId } from '../core/ids.ts'
+import type { GroupView, PartitionView } from '../ports/group-access.ts'
 import { ownerView } from './reply-schemas.ts'
 import { ownerQuery } from './request-schemas.ts'
 import { findGroup, type RouteContext, readRoute } from './route-context.ts'
@@ -15,6 +16,7 @@ const ROUTE = '/v1/groups/:group/owner'
 
 export function addOwnerRoute(context: RouteContext): void {
   const { app, clock, telemetry } = context
+  const texts = new OwnerTexts()
   const record = (method: string, status: number, beganMs: number) =>
     telemetry.record({
       ...{ type: 'http-request', route: ROUTE, method, status },
@@ -42,8 +44,14 @@ export function addOwnerRoute(context: RouteContext): void {
         reply.code(304).send()
       } else {
         reply.header('content-type', 'application/json; charset=utf-8')
-        const partition = view.partition(view.partitionOf(request.query.key))
-        reply.send(ownerBody(group, partition, freshness, version, clock.wallMs()))
+        const partition = view.partitionOf(request.query.key)
+        const text = texts.of(group, view, partition)
+        const serving = view.isServing(partition)
+        const age = Math.round(freshness.ageMs)
+        reply.send(
+          `${text.head}${serving}${text.rest}"version":"${version}",` +
+            `"asOfMs":${clock.wallMs() - age},"ageMs":${age},"stale":${freshness.stale}}`,
+        )
       }
       record(request.method, reply.statusCode, beganMs)
     },
@@ -64,20 +72,47 @@ function described() {
   )
 }
 
+/** Around the word that tells whether it is served. */
+type OwnerText = { readonly head: string; readonly rest: string }
+
+const TEXTS_KEPT_MAX = 10_000
+
+class OwnerTexts {
+  private readonly groups = new Map<
+    string,
+    {
+      readonly view: GroupView
+      readonly edition: number
+      readonly texts: Map<PartitionId, OwnerText>
+    }
+  >()
+
+  of(group: string, view: GroupView, partition: PartitionId): OwnerText {
+    const edition = view.edition()
+    let kept = this.groups.get(group)
+    if (kept === undefined || kept.view !== view || kept.edition !== edition) {
+      kept = { view, edition, texts: new Map() }
+      this.groups.set(group, kept)
+    }
+    const { texts } = kept
+    let text = texts.get(partition)
+    if (text !== undefined) return text
+    if (texts.size >= TEXTS_KEPT_MAX) texts.clear()
+    text = ownerText(group, view.partition(partition))
+    texts.set(partition, text)
+    return text
+  }
+}
+
 /** Names, sessions and versions hold no character that JSON escapes; addresses and reasons may. */
-export function ownerBody(
-  group: string,
-  partition: PartitionView,
-  { ageMs, stale }: Freshness,
-  version: string,
-  wallMs: number,
-): string {
-  const age = Math.round(ageMs)
-  return (
-    `{"group":"${group}","partition":${partition.partition},${ownerFields(partition)},` +
-    `"phase":"${partition.phase}","serving":${partition.serving},"why":${textOrNull(partition.why)},` +
-    `"version":"${version}","asOfMs":${wallMs - age},"ageMs":${age},"stale":${stale}}`
-  )
+function ownerText(group: string, partition: PartitionView): OwnerText {
+  const why = partition.why === null ? 'null' : JSON.stringify(partition.why)
+  return {
+    head:
+      `{"group":"${group}","partition":${partition.partition},${ownerFields(partition)},` +
+      `"phase":"${partition.phase}","serving":`,
+    rest: `,"why":${why},`,
+  }
 }
 
 function ownerFields({ owner, incarnation, generation }: PartitionView): string {
@@ -86,8 +121,4 @@ function ownerFields({ owner, incarnation, generation }: PartitionView): string 
     `"owner":{"member":"${owner.member}","address":${JSON.stringify(owner.address)},"live":${owner.live}},` +
     `"token":{"incarnation":${incarnation},"generation":${generation},"session":"${owner.session}"}`
   )
-}
-
-function textOrNull(text: string | null): string {
-  return text === null ? 'null' : JSON.stringify(text)
 }

@@ -84,6 +84,10 @@ export interface GroupView {
   summary(): GroupSummary
   config(): GroupConfig
   partition(partition: PartitionId): PartitionView
+  /** Rises with every change after which `partition` may answer otherwise in anything but `serving`. */
+  edition(): number
+  /** What `partition` says of it, alone. */
+  isServing(partition: PartitionId): boolean
   partitions(): Iterable<PartitionView>
   members(): readonly MemberView[]
   rebalances(): readonly RebalanceRecord[]

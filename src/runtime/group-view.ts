@@ -46,6 +46,8 @@ export class MirroredGroup implements GroupView {
   private readonly options: GroupViewOptions
   private readonly state: GroupState
   private readonly history: GroupHistory
+  private readonly unsubscribe: () => void
+  private changes = 0
 
   constructor(options: GroupViewOptions) {
     this.options = options
@@ -53,10 +55,28 @@ export class MirroredGroup implements GroupView {
     this.history = new GroupHistory(options.mirror, options.clock, (partition) =>
       this.partition(partition),
     )
+    this.unsubscribe = options.mirror.subscribe({
+      changed: () => {
+        this.changes += 1
+      },
+      rewound: () => {},
+    })
   }
 
   close(): void {
+    this.unsubscribe()
     this.history.close()
+  }
+
+  edition(): number {
+    return this.changes
+  }
+
+  isServing(partition: PartitionId): boolean {
+    const { state } = this
+    const position = state.position(partition)
+    if (position === null || state.liveOwner(partition) === null) return false
+    return state.phase(partition) !== 'halted' && this.options.isServing(partition, position)
   }
 
   freshness(): Freshness {
@@ -133,8 +153,7 @@ export class MirroredGroup implements GroupView {
               address: state.members.get(owner.member)?.address ?? '',
               live: true,
             },
-      serving:
-        owner !== null && record.phase !== 'halted' && this.options.isServing(partition, record),
+      serving: this.isServing(partition),
       how: owner !== null && 'how' in record ? record.how : null,
       move: owner !== null && record.phase === 'revoking' ? record.move : null,
       previous: owner === null ? lastGrant(record) : record.previous,
