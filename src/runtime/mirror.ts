@@ -66,8 +66,11 @@ const RESYNC_MS = 15_000
 const RESYNC_PARTITION_MS = 6
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2000
-/** Until a difference is looked at again; doubles while it changes. */
+/** Until a difference is looked at again; doubles while it changes, up to this or what the size allows. */
 const RECHECK_FIRST_MS = 250
+const RECHECK_MAX_MS = 4000
+/** Of the time between two checks of a group of that size. */
+const RECHECK_SHARE = 1 / 10
 
 export class Mirror {
   readonly state: GroupState
@@ -276,12 +279,14 @@ export class Mirror {
     }
   }
 
+  private get resyncMs(): number {
+    return this.options.resyncMs ?? Math.max(RESYNC_MS, this.state.partitions * RESYNC_PARTITION_MS)
+  }
+
   private scheduleCheck(): void {
     this.checkTimer?.cancel()
     const { clock, random } = this.options
-    const { partitions } = this.state
-    const resyncMs = this.options.resyncMs ?? Math.max(RESYNC_MS, partitions * RESYNC_PARTITION_MS)
-    const delayMs = this.recheckMs ?? resyncMs * (0.9 + random.fraction() / 5)
+    const delayMs = this.recheckMs ?? this.resyncMs * (0.9 + random.fraction() / 5)
     this.checkTimer = clock.schedule(delayMs, () => void this.check())
   }
 
@@ -313,15 +318,17 @@ export class Mirror {
     this.lowerOnce = false
     const summary = reply.value.results[1]
     const finding = summary?.type === 'summary' ? this.audit.summary(summary) : 'same'
-    const found = finding === 'same' ? await this.sweep() : finding
+    // A difference that changes may be a lasting one beside news on its way: the keys tell them apart.
+    const swept = finding === 'stands' ? finding : await this.sweep()
+    const found = swept === 'same' ? finding : swept
     if (this.closed || this.busy) return
     if (this.raisedAt !== null) return this.list('incarnation', true)
     if (found === 'stands') return void this.list('out of step')
     if (this.watch === null) this.openWatch()
     if (found === 'same') this.confirmCurrent()
-    const { resyncMs = 15_000 } = this.options
     const nextMs = this.recheckMs === null ? RECHECK_FIRST_MS : this.recheckMs * 2
-    this.recheckMs = found === 'same' ? null : Math.min(resyncMs, nextMs)
+    const mostMs = Math.max(RECHECK_MAX_MS, this.resyncMs * RECHECK_SHARE)
+    this.recheckMs = found === 'same' ? null : Math.min(mostMs, nextMs)
     this.scheduleCheck()
   }
 

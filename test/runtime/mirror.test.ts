@@ -106,6 +106,25 @@ test('mirror, change lost in the middle of others, is found by the sweep', async
   mirror.close()
 })
 
+test('mirror, change lost while others go on, is found beside them', async () => {
+  const world = createMirrorWorld()
+  const mirror = await started(world)
+  world.store.silenceWatches()
+  await world.write(7, 1)
+  await world.write(1, 1)
+  // The connection breaks: the check opens a watch that hears of all that follows, and lags.
+  world.store.faults.skipHistoryChance = 1
+  world.store.faults.watchDelay = { minMs: 300, maxMs: 300 }
+  world.etcd.restart()
+  const found = () => shown(mirror).includes('7:1')
+  for (let generation = 2; generation <= 150 && !found(); generation += 1) {
+    await world.write(1, generation)
+    await world.clock.advance(99)
+  }
+  assert.ok(found(), 'found within 15 s')
+  mirror.close()
+})
+
 test('mirror, busy group whose watch lags, neither lists nor checks without pause', async () => {
   const world = createMirrorWorld()
   const mirror = await started(world)
