@@ -73,13 +73,7 @@ function sqlOf(broken: Break | null): string {
       return sql
     case 'equal-generation-accepted': {
       const sealing = mutated(sql, 'or p_session is distinct from highest.session', '')
-      const guarding = mutated(
-        sealing,
-        '(p_incarnation, p_generation, p_session)',
-        '(p_incarnation, p_generation)',
-      )
-      const highest = '(highest.incarnation, highest.generation'
-      return mutated(guarding, `${highest}, highest.session)`, `${highest})`)
+      return mutated(sealing, 'and highest.session = p_session', '')
     }
     case 'lost-on-restart': {
       const table = 'table if not exists "public".tenure_fence'
