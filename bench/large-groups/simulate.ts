@@ -35,7 +35,7 @@ export type Shape = {
 
 export type Prediction = {
   readonly name: string
-  /** From the first request to the last grant; null: it does not come to an end. */
+  /** From the first request until every member knows of the last grant; null: it does not come to an end. */
   readonly coldStartMs: number | null
   readonly grantsPerSecond: number
   /** Requests given up for late, of all. */
@@ -64,19 +64,23 @@ export function predict(shape: Shape, costs: Costs): Prediction {
   const watchers = shape.followedOver === 'etcd' ? members + SERVE_PROCESSES : SERVE_PROCESSES
   const perGrantUs = costs.grantUs + watchers * costs.deliverUs
   const run = coldStart(members, partitions, perGrantUs / 1000, shape.leaseTtlMs * TIMEOUT_SHARE)
-  const rate = run.tookMs === null ? 0 : (partitions / run.tookMs) * 1000
-  const all = rate * shape.groups
   const isWatched = shape.followedOver === 'etcd'
+  const followUs = isWatched ? costs.watchUs : costs.deltaUs
+  // Each member has a processor of its own to take in what happens to every partition.
+  const coldStartMs =
+    run.tookMs === null ? null : Math.max(run.tookMs, (partitions * followUs) / 1000)
+  const rate = coldStartMs === null ? 0 : (partitions / coldStartMs) * 1000
+  const all = rate * shape.groups
   return {
     name: shape.name,
-    coldStartMs: run.tookMs,
+    coldStartMs,
     grantsPerSecond: all,
     timedOut: run.late / Math.max(1, run.sent),
     longestWaitMs: run.longestWaitMs,
     takeOverMs: ((partitions / members) * perGrantUs) / 1000,
     etcdEventsPerSecond: rate * watchers,
     natsBytesPerSecond: rate * costs.deltaBytesPerChange * members * shape.groups,
-    memberProcessorShare: (rate * (isWatched ? costs.watchUs : costs.deltaUs)) / 1e6,
+    memberProcessorShare: (rate * followUs) / 1e6,
     memberBytes: partitions * costs.memberBytesPerPartition,
     snapshotBytes: partitions * costs.snapshotBytesPerPartition,
   }

@@ -101,8 +101,8 @@ function startProcess(
   const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`]
   const child: ChildProcess = fork(PROGRAM, [], {
     serialization: 'advanced',
-    // Memory is measured after a collection.
-    execArgv: ['--expose-gc', ...profiling],
+    // Memory is measured after a collection. From the sources, a process needs the loader that this one has.
+    execArgv: ['--expose-gc', ...profiling, ...(EXTENSION === '.ts' ? process.execArgv : [])],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   let held: Held = { serving: 0, changedAtMs: 0 }
