@@ -15,6 +15,7 @@ import type { MemberProcess } from './member-process.ts'
 import type { World } from './world.ts'
 
 const LOOK_MS = 500
+const AWAKE_MS = 1
 
 export class LivenessChecker {
   /** Looks at which an ownerless or draining partition was held against the bound. */
@@ -72,12 +73,15 @@ export class LivenessChecker {
     const { downSinceMs } = this.faults.servers
     const { leaseTtlMs } = world.plan.shape
     if (downSinceMs === null || nowMs - downSinceMs <= leaseTtlMs) return
-    for (const { life, worker, name } of world.members) {
-      if (life === null || life.isPaused || life.isOver || worker === null) continue
-      const serving = worker.partitions().find(({ status }) => status === 'serving')
-      if (serving === undefined) continue
-      const detail = `${name} serves although etcd has had no quorum for longer than T`
-      world.base.box.report('L7', serving.partition, detail)
+    for (const process of world.members) {
+      if (servedBy(process) === null) continue
+      // Woken at this very moment, it has not looked at the clock yet. What it admits is judged by itself (S6).
+      world.base.clock.schedule(AWAKE_MS, () => {
+        const partition = this.faults.servers.downSinceMs === downSinceMs ? servedBy(process) : null
+        if (partition === null) return
+        const detail = `${process.name} serves although etcd has had no quorum for longer than T`
+        world.base.box.report('L7', partition, detail)
+      })
     }
   }
 
@@ -150,4 +154,10 @@ export class LivenessChecker {
     if (!isUp || effects.size > 0) return undefined
     return Math.max(lastFaultMs, startedAtMs)
   }
+}
+
+/** A partition that the process serves by its own account; null: none, or it is not running. */
+function servedBy({ life, worker }: MemberProcess): number | null {
+  if (life === null || life.isPaused || life.isOver || worker === null) return null
+  return worker.partitions().find(({ status }) => status === 'serving')?.partition ?? null
 }
