@@ -14,8 +14,8 @@
  * proves nothing: the check decides, and the state never goes back on the word of a list (S8).
  *
  * What a transaction's reply showed is taken in ahead of the watch, also while a check is under way; but
- * not while a list is, which may be older than the reply and would undo it without a word. A list that is
- * older than a reply already taken in is as good as none.
+ * not while a list is, which may be older than the reply and would undo it without a word. No reply's revision
+ * counts for whether the store went back: it may have been on its way since before a restore that is known.
  *
  * A risen incarnation is not taken in as an event: it mostly means that the store was restored, perhaps
  * unseen by this process, whose watch then goes on over a state that was never the store's. It costs a
@@ -91,8 +91,6 @@ export class Mirror {
   private lowerOnce = false
   /** Revision of an incarnation that the state does not have yet. */
   private raisedAt: number | null = null
-  /** The newest revision that a reply showed. */
-  private learnedRevision = 0
   private closed = false
   private busy = false
   private listing = false
@@ -133,7 +131,6 @@ export class Mirror {
       this.raised(entry.modRevision)
       return false
     }
-    this.learnedRevision = Math.max(this.learnedRevision, entry.modRevision)
     this.emit(this.state.apply([event], 0), teller)
     return true
   }
@@ -146,11 +143,6 @@ export class Mirror {
     this.retryTimer?.cancel()
     this.pulse?.close()
     this.listed.reject(new Error('mirror closed'))
-  }
-
-  /** What the store has shown to have reached, in whatever way. */
-  private get knownRevision(): number {
-    return Math.max(this.state.revision, this.learnedRevision)
   }
 
   private async list(why: string, mayGoBack = false): Promise<void> {
@@ -170,7 +162,7 @@ export class Mirror {
     }
     const { revision, entries } = listed
     if (revision < (this.raisedAt ?? 0)) return this.retryLater(() => this.list(why, mayGoBack))
-    if (revision < this.knownRevision && !mayGoBack) {
+    if (revision < this.state.revision && !mayGoBack) {
       this.openWatch()
       return this.retryLater(() => this.check())
     }
@@ -180,7 +172,6 @@ export class Mirror {
     const change = this.replaced(entries, revision)
     if (change === null) return
     this.deliveredRevision = revision
-    this.learnedRevision = 0
     this.audit.reset()
     this.confirmCurrent()
     const { group, telemetry } = this.options
@@ -294,7 +285,7 @@ export class Mirror {
   private async check(): Promise<void> {
     if (this.closed || this.busy) return
     const { store, keys } = this.options
-    const knownBefore = this.knownRevision
+    const knownBefore = this.state.revision
     this.busy = true
     const reply = await store.transact(
       {
@@ -337,7 +328,7 @@ export class Mirror {
     const { store, keys } = this.options
     this.busy = true
     const request = { prefix: keys.prefix, ...this.audit.page }
-    const knownBefore = this.knownRevision
+    const knownBefore = this.state.revision
     const reply = await store.list(request, { timeoutMs: CALL_TIMEOUT_MS })
     this.busy = false
     const isNews = reply.ok && reply.revision >= knownBefore
