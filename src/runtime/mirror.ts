@@ -161,7 +161,8 @@ export class Mirror {
       return this.retryLater(() => this.list(why, mayGoBack))
     }
     const { revision, entries } = listed
-    if (revision < (this.raisedAt ?? 0)) return this.retryLater(() => this.list(why, mayGoBack))
+    // Stale, or the store went back below the raise as well: the check tells which.
+    if (revision < (this.raisedAt ?? 0)) return this.retryLater(() => this.check())
     if (revision < this.state.revision && !mayGoBack) {
       this.openWatch()
       return this.retryLater(() => this.check())
@@ -286,6 +287,7 @@ export class Mirror {
     if (this.closed || this.busy) return
     const { store, keys } = this.options
     const knownBefore = this.state.revision
+    const raisedBefore = this.raisedAt ?? 0
     this.busy = true
     const reply = await store.transact(
       {
@@ -300,12 +302,12 @@ export class Mirror {
     )
     this.busy = false
     if (this.closed) return
-    if (this.raisedAt !== null) return this.list('incarnation', true)
     if (!reply.ok) {
       this.broken(reply.detail)
       return this.retryLater(() => this.check())
     }
-    if (reply.revision < knownBefore) return this.wentBack()
+    if (reply.revision < Math.max(knownBefore, raisedBefore)) return this.wentBack()
+    if (this.raisedAt !== null) return this.list('incarnation', true)
     this.lowerOnce = false
     const summary = reply.value.results[1]
     const finding = summary?.type === 'summary' ? this.audit.summary(summary) : 'same'
@@ -343,6 +345,7 @@ export class Mirror {
       return
     }
     this.lowerOnce = false
+    this.raisedAt = null
     for (const listener of this.listeners) listener.rewound()
     void this.list('store went back', true)
   }
