@@ -19,7 +19,8 @@
  *
  * A risen incarnation is not taken in as an event: it mostly means that the store was restored, perhaps
  * unseen by this process, whose watch then goes on over a state that was never the store's. It costs a
- * new list, of its revision or later, and becomes known with that.
+ * new list, of its revision or later, and becomes known with that; unless a check shows that the store went
+ * back below the raise itself, which no list will ever reach then.
  *
  * A record of a format that this build does not know fails the first list (`ready` rejects); later on it
  * is thrown where nobody catches it, and stops the process.
