@@ -16,17 +16,18 @@ export type RecordOutline = {
   readonly previous: Owner | null
 }
 
-const COUNT = '(0|[1-9]\\d{0,14})'
+/** As JSON has it: with a nought before other digits it is no number. */
+const WHOLE = '(?:0|[1-9]\\d{0,14})'
 /** Nothing that JSON escapes. */
 const TEXT = '[^"\\\\\\u0000-\\u001f]*'
 const OWNER = `\\{"member":"(${TEXT})","session":"(${TEXT})"`
-const PREVIOUS = `(?:null|${OWNER},"incarnation":\\d+,"generation":\\d+\\})`
+const PREVIOUS = `(?:null|${OWNER},"incarnation":${WHOLE},"generation":${WHOLE}\\})`
 const GRANT =
-  `"incarnation":${COUNT},"generation":${COUNT},"owner":${OWNER}\\},"how":"[a-z-]+",` +
-  `"previous":${PREVIOUS},"operation":"${TEXT}","atMs":\\d+`
+  `"incarnation":(${WHOLE}),"generation":(${WHOLE}),"owner":${OWNER}\\},"how":"[a-z-]+",` +
+  `"previous":${PREVIOUS},"operation":"${TEXT}","atMs":${WHOLE}`
 const MOVE =
   `"move":\\{"id":"${TEXT}","to":(?:null|"${TEXT}"),"reason":"[a-z-]+","by":"${TEXT}",` +
-  `"rewrites":(?:0|[1-9]\\d{0,8}),"atMs":\\d+\\}`
+  `"rewrites":(?:0|[1-9]\\d{0,8}),"atMs":${WHOLE}\\}`
 const OWNED = new RegExp(`^\\{"v":1,"phase":"owned",${GRANT}\\}$`)
 const REVOKING = new RegExp(`^\\{"v":1,"phase":"revoking",${GRANT},${MOVE}\\}$`)
 
