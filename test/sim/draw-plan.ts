@@ -41,7 +41,8 @@ const PACES: Readonly<Record<WorldLength, Pace>> = {
 /** Before the first fault: the group finds itself. */
 const QUIET_START_MS = 4_000
 const AIMED_SHARE = 0.5
-const HALTING_SHARE = 0.15
+const HALTING_SHARE = 0.35
+const AIMED_AT_HALTED_SHARE = 0.8
 const RESTORE_WEIGHT = 4
 /** Until an operator raises the incarnation. */
 const LONG_RESTORE_MS = [15_000, 50_000] as const
@@ -109,7 +110,7 @@ function drawFaults(
       target: random.integer(1_000),
       other: random.integer(1_000),
       forMs: shortestMs + Math.round((longestMs - shortestMs) * random.fraction()),
-      aim: isHalting && random.fraction() < AIMED_SHARE ? 'halted' : drawAim(random),
+      aim: isHalting && random.fraction() < AIMED_AT_HALTED_SHARE ? 'halted' : drawAim(random),
     })
   }
 }
