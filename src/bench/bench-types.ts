@@ -51,6 +51,8 @@ export type Comparison = {
   /** Of the other contender; default the same metric. */
   readonly againstMetric?: string
   readonly target: Target | null
+  /** Who shows, in the same run, what of the target nobody can reach, and what it is made of. */
+  readonly bound?: { readonly contender: string; readonly why: string }
   /** Below this the other contender's value shows a machine too busy to judge by. */
   readonly voidBelow?: number
 }
@@ -142,6 +144,8 @@ export type ResultRow = {
   readonly target: Target | null
   /** Null: no target, or the ratio is void. */
   readonly met: boolean | null
+  /** The ratio of the contender that is the least possible; null: none is named. */
+  readonly bound: { readonly ratio: number; readonly why: string } | null
   readonly statistic: Statistic
   readonly runs: number
   readonly samples: number

@@ -45,7 +45,7 @@ export function rowsOf(
   return rows
 }
 
-const NO_RATIO = { against: null, ratio: null, target: null, met: null } as const
+const NO_RATIO = { against: null, ratio: null, target: null, met: null, bound: null } as const
 
 function compared(
   scenario: ScenarioName,
@@ -60,7 +60,7 @@ function compared(
   const own = plain(rounds, metric, statistic)
   if (against === null) {
     const met = target === null ? null : isMet(target, own.value)
-    return { ...about, ...own, against, ratio: null, target, met }
+    return { ...about, ...own, against, ratio: null, target, met, bound: null }
   }
   const others = measured.get(against)
   const otherMetric = comparison.againstMetric ?? metric
@@ -71,7 +71,24 @@ function compared(
   const met = target === null || isVoid ? null : isMet(target, ratio)
   const why = isVoid ? `void: ${against} reached only ${Math.round(other.value)} ${other.unit}` : ''
   const note = [own.note, why].filter(Boolean).join('; ')
-  return { ...about, ...own, note, against, ratio, target, met }
+  const bound = boundOf(comparison, measured, others)
+  return { ...about, ...own, note, against, ratio, target, met, bound }
+}
+
+function boundOf(
+  comparison: Comparison,
+  measured: Measured,
+  others: readonly Figures[],
+): ResultRow['bound'] {
+  const { bound } = comparison
+  const rounds = bound === undefined ? undefined : measured.get(bound.contender)
+  if (bound === undefined || rounds === undefined) return null
+  return { ratio: median(ratios(rounds, others, comparison)), why: bound.why }
+}
+
+/** Whether not even the contender that shows the least possible meets the target. */
+export function isOutOfReach({ target, bound }: ResultRow): boolean {
+  return target !== null && bound !== null && !isMet(target, bound.ratio)
 }
 
 function ratios(own: readonly Figures[], others: readonly Figures[], comparison: Comparison) {

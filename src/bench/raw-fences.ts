@@ -1,7 +1,9 @@
 /**
- * The same small transaction at each kind of resource, behind its fence and without one. All transactions
- * of a measurement are of one partition, each at a row, key or entry of its own lane, so that only the
- * fence can bring them in each other's way.
+ * The same small transaction at each kind of resource, behind its fence, without one, and with the *least*
+ * that any fence adds: one look at what is sealed, in the transaction, by the bare client. The last checks
+ * nothing else, no argument, no refusal, no lock; it shows what the resource and its client take for the
+ * step alone. All transactions of a measurement are of one partition, each at a row, key or entry of its own
+ * lane, so that only the fence can bring them in each other's way.
  */
 import { noop } from 'cockatiel'
 import { Etcd3 } from 'etcd3'
@@ -9,9 +11,12 @@ import Fastify from 'fastify'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
 import { groupName, sessionId } from '../core/ids.ts'
-import type { Token } from '../core/token.ts'
+import { sortableToken, type Token } from '../core/token.ts'
+import { encodeTokenHeader } from '../core/token-text.ts'
 import { createEtcdFence } from '../fence/etcd.ts'
+import { valueEquals } from '../fence/etcd-operations.ts'
 import { createHttpFence, createMemoryHighWater, fencePlugin } from '../fence/http.ts'
+import { FENCE_HEADER, FENCE_VERSION, TOKEN_HEADER } from '../fence/http-problem.ts'
 import { createPostgresFence, migrate } from '../fence/postgres.ts'
 import { createRedisFence, redisKey } from '../fence/redis.ts'
 
@@ -25,7 +30,8 @@ export type FenceArgument = {
 
 /** One transaction in the lane. */
 type Transact = (lane: number) => Promise<unknown>
-type Resource = { readonly fenced: Transact; readonly unfenced: Transact; close(): Promise<void> }
+export type FenceKind = 'fenced' | 'unfenced' | 'least'
+type Resource = Readonly<Record<FenceKind, Transact>> & { close(): Promise<void> }
 
 const GROUP = 'bench'
 const LANES = 16
@@ -33,6 +39,7 @@ const TOKEN: Token = {
   ...{ group: groupName(GROUP), partition: 7, incarnation: 1_700_000_000, generation: 3 },
   session: sessionId('0123456789abcdef'),
 }
+const HEADER = encodeTokenHeader(TOKEN)
 
 export class RawFences {
   private resource: Resource | null = null
@@ -43,12 +50,12 @@ export class RawFences {
 
   /** Milliseconds of each transaction, so many lanes at work at once for so long. */
   async measure(argument: {
-    readonly isFenced: boolean
+    readonly kind: FenceKind
     readonly lanes: number
     readonly forMs: number
   }): Promise<readonly number[]> {
     if (this.resource === null) throw new Error('open first')
-    const transact = argument.isFenced ? this.resource.fenced : this.resource.unfenced
+    const transact = this.resource[argument.kind]
     const took: number[] = []
     const untilMs = performance.now() + argument.forMs
     const work = async (lane: number): Promise<void> => {
@@ -86,30 +93,41 @@ async function openPostgres(url: string): Promise<Resource> {
   const fence = createPostgresFence(pool, { group: GROUP })
   await fence.seal(TOKEN)
   const text = 'update bench set n = n + 1 where lane = $1'
+  const look =
+    `select generation from tenure_fence where group_name = '${GROUP}' and ` +
+    `partition = ${TOKEN.partition}`
+  const transaction = async (lane: number, begin: string) => {
+    const client = await pool.connect()
+    try {
+      await client.query(begin)
+      await client.query(text, [lane])
+      await client.query('commit')
+    } finally {
+      client.release()
+    }
+  }
   return {
     fenced: (lane) => fence.guard(TOKEN, (client) => client.query(text, [lane])),
-    unfenced: async (lane) => {
-      const client = await pool.connect()
-      try {
-        await client.query('begin')
-        await client.query(text, [lane])
-        await client.query('commit')
-      } finally {
-        client.release()
-      }
-    },
+    unfenced: (lane) => transaction(lane, 'begin'),
+    least: (lane) => transaction(lane, `begin; ${look}`),
     close: () => pool.end(),
   }
 }
+
+const LEAST_SCRIPT = `
+if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return false end
+return redis.call('HINCRBY', KEYS[2], 'n', 1)`
 
 async function openRedis(url: string): Promise<Resource> {
   const client = new Redis(url, { autoResendUnfulfilledCommands: false })
   const fence = createRedisFence(client, { group: GROUP })
   await fence.seal(TOKEN)
   const key = (lane: number) => redisKey(TOKEN, `bench-${lane}`)
+  const sha = String(await client.script('LOAD', LEAST_SCRIPT))
   return {
     fenced: (lane) => fence.guard(TOKEN, { commands: [['hincrby', key(lane), 'n', 1]] }),
     unfenced: (lane) => client.multi().hincrby(key(lane), 'n', 1).exec(),
+    least: (lane) => client.evalsha(sha, 2, redisKey(TOKEN, 'fence'), key(lane), TOKEN.generation),
     close: async () => {
       client.disconnect()
     },
@@ -124,9 +142,12 @@ async function openEtcd(url: string): Promise<Resource> {
   const put = (lane: number) => ({
     request_put: { key: Buffer.from(`/bench-fence/${lane}`), value: Buffer.from('x'.repeat(100)) },
   })
+  const fenceKey = `/tenure-fence/${GROUP}/${String(TOKEN.partition).padStart(6, '0')}`
+  const isSealed = valueEquals(Buffer.from(fenceKey), Buffer.from(sortableToken(TOKEN)))
   return {
     fenced: (lane) => fence.guard(TOKEN, { success: [put(lane)] }),
     unfenced: (lane) => client.kv.txn({ compare: [], success: [put(lane)], failure: [] }),
+    least: (lane) => client.kv.txn({ compare: [isSealed], success: [put(lane)], failure: [] }),
     close: async () => client.close(),
   }
 }
@@ -141,6 +162,11 @@ async function openHttp(): Promise<Resource> {
   app.post<{ Params: { lane: string } }>('/plain/:lane', async (request) =>
     add(request.params.lane),
   )
+  app.post<{ Params: { lane: string } }>('/least/:lane', async (request, reply) => {
+    reply.header(FENCE_HEADER, FENCE_VERSION)
+    if (request.headers[TOKEN_HEADER] !== HEADER) reply.code(409)
+    return add(request.params.lane)
+  })
   // Routes that stood before the fence came have none.
   await app.register(fencePlugin, { group: GROUP, store: createMemoryHighWater() })
   app.post<{ Params: { lane: string } }>('/fenced/:lane', async (request) =>
@@ -158,6 +184,12 @@ async function openHttp(): Promise<Resource> {
     },
     unfenced: async (lane) => {
       const reply = await fetch(`${baseUrl}/plain/${lane}`, { method: 'POST' })
+      await reply.arrayBuffer()
+    },
+    least: async (lane) => {
+      const headers = { [TOKEN_HEADER]: HEADER }
+      const reply = await fetch(`${baseUrl}/least/${lane}`, { method: 'POST', headers })
+      if (reply.headers.get(FENCE_HEADER) !== FENCE_VERSION) throw new Error('no fence')
       await reply.arrayBuffer()
     },
     close: () => app.close(),

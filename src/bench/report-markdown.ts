@@ -1,5 +1,6 @@
 /** The results as Markdown: how it was measured, a table per scenario, what the rivals do not promise. */
 import type { BenchReport, ResultRow, Target } from './bench-types.ts'
+import { isOutOfReach } from './evaluate.ts'
 import { SCENARIOS } from './scenarios.ts'
 
 export function markdownOf(report: BenchReport): string {
@@ -41,17 +42,24 @@ function cells(row: ResultRow): readonly string[] {
     `${figure(row.value)} ${row.unit}`.trim(),
     row.ratio === null ? '' : `${figure(row.ratio)} × ${row.against}`,
     row.target === null ? '' : targetText(row.target),
-    row.met === null ? '' : row.met ? 'yes' : 'no',
+    verdictOf(row),
     spread,
     String(runs),
   ]
 }
 
+function verdictOf(row: ResultRow): string {
+  if (row.met === null) return ''
+  if (row.met) return 'yes'
+  return isOutOfReach(row) ? `no; the least is ${figure(row.bound?.ratio ?? 0)} ×` : 'no'
+}
+
 function notes(rows: readonly ResultRow[]): readonly string[] {
   const noted = new Set(
-    rows.flatMap(({ contender, metric, note }) =>
-      note === '' ? [] : [`- ${contender}, ${metric}: ${note}.`],
-    ),
+    rows.flatMap(({ contender, metric, note, case: name, bound }) => [
+      ...(note === '' ? [] : [`- ${contender}, ${metric}: ${note}.`]),
+      ...(bound === null ? [] : [`- ${name}, ${metric}, the least: ${bound.why}.`]),
+    ]),
   )
   return noted.size === 0 ? [] : ['', ...noted]
 }

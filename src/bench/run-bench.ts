@@ -191,7 +191,7 @@ function brokenRows(
 ): readonly ResultRow[] {
   return [...broken].map(([contender, note]) => ({
     ...{ scenario, case: caseName, contender, metric: 'broken', value: 0, unit: '', note },
-    ...{ against: null, ratio: null, target: null, statistic: 'median' as const },
+    ...{ against: null, ratio: null, target: null, bound: null, statistic: 'median' as const },
     met: contender === TENURE ? false : null,
     ...{ runs: 0, samples: 0, p50: 0, p99: 0, max: 0 },
   }))

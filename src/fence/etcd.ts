@@ -5,7 +5,7 @@
  *   <prefix><group>/<partition, 6 digits>    <incarnation, 12 hex>.<generation, 12 hex>.<session>
  *
  *   seal     absent: put | equal to mine: keep | less than my `incarnation.generation` alone: put | refuse
- *   effect   equal to mine: the user's transaction, nested | nothing, and what the key holds
+ *   effect   equal to mine: the user's transaction, nested if it compares | nothing, and what the key holds
  *
  * Comparing with the prefix rather than with the whole token is what refuses an equal generation of another
  * session: `g.aa` and `g.bb` are both above `g`. One request each, so nothing comes in between.
@@ -112,12 +112,8 @@ export function createEtcdFence(
         })
       }
       const response = await transact(effectRequest(key, token, effect))
-      const [first] = response.responses
-      if (response.succeeded) {
-        const { succeeded = false, responses = [] } = first?.response_txn ?? {}
-        return { ok: true, value: { succeeded, responses } }
-      }
-      const found = first?.response_range.kvs[0]
+      if (response.succeeded) return { ok: true, value: readEffect(response, effect) }
+      const found = response.responses[0]?.response_range.kvs[0]
       if (found === undefined) return { ok: false, reason: 'unsealed', highest: null }
       const highest = readSortable(key, found.value)
       return { ok: false, reason: reasonOf(token, highest), highest }
@@ -156,9 +152,20 @@ function effectRequest(key: Buffer, token: Token, effect: EtcdEffect): ITxnReque
   const own = { compare: [...compare], success: [...success], failure: [...failure] }
   return {
     compare: [valueEquals(key, Buffer.from(sortableToken(token)))],
-    success: [{ request_txn: own }],
+    success: isNested(effect) ? [{ request_txn: own }] : own.success,
     failure: [{ request_range: { key } }],
   }
+}
+
+/** An effect without a condition has but one way to go: no transaction of its own is needed. */
+function isNested({ compare = [] }: EtcdEffect): boolean {
+  return compare.length > 0
+}
+
+function readEffect(response: ITxnResponse, effect: EtcdEffect): EtcdResult {
+  if (!isNested(effect)) return { succeeded: true, responses: response.responses }
+  const { succeeded = false, responses = [] } = response.responses[0]?.response_txn ?? {}
+  return { succeeded, responses }
 }
 
 function reasonOf(token: Token, highest: Sealed): 'stale' | 'unsealed' {

@@ -24,33 +24,48 @@ const WORDS_MAX = 7000
 const KEYLESS = new Set(['publish'])
 
 export type CommandChecker = {
-  /** @throws TenureError `invalid-argument`: unknown, of wrong length, or not for scripts. */
-  keysOf(command: RedisCommand): Promise<readonly string[]>
+  /**
+   * A promise only where the server must be asked: once for each name, and for the few commands whose keys
+   * stand nowhere fixed. It is called for every effect.
+   *
+   * @throws TenureError `invalid-argument`: unknown, of wrong length, or not for scripts.
+   */
+  keysOf(command: RedisCommand): readonly string[] | Promise<readonly string[]>
 }
 
 export function createCommandChecker(client: Redis | Cluster): CommandChecker {
   const known = new Map<string, CommandFacts>()
-  const factsOf = async (name: string): Promise<CommandFacts> => {
-    const facts = known.get(name) ?? readFacts(await client.call('COMMAND', 'INFO', name))
+  const learn = async (command: RedisCommand, name: string) => {
+    const facts = readFacts(await client.call('COMMAND', 'INFO', name))
     if (facts === null) throw invalid(`Redis has no command "${name}"`)
     known.set(name, facts)
-    return facts
+    return keysWith(client, command, name, facts)
   }
   return {
-    async keysOf(command) {
+    keysOf(command) {
       const name = command[0].toLowerCase()
-      const facts = await factsOf(name)
-      refuseUnfit(command, name, facts)
-      const isAsked = facts.firstKey === 0 || facts.flags.has('movablekeys')
-      // The server has no answer about a bare name, which has no key in any case.
-      const asked = isAsked && command.length > 1 ? await askForKeys(client, command) : []
-      const keys = isAsked ? asked : keysByPosition(command, facts)
-      if (keys.length === 0 && !KEYLESS.has(name)) {
-        throw invalid(`${name} names no key: a guarded effect writes keys of its partition only`)
-      }
-      return keys
+      const facts = known.get(name)
+      return facts === undefined ? learn(command, name) : keysWith(client, command, name, facts)
     },
   }
+}
+
+function keysWith(
+  client: Redis | Cluster,
+  command: RedisCommand,
+  name: string,
+  facts: CommandFacts,
+): readonly string[] | Promise<readonly string[]> {
+  refuseUnfit(command, name, facts)
+  if (facts.firstKey === 0 || facts.flags.has('movablekeys')) {
+    return askForKeys(client, command, name)
+  }
+  return refuseKeyless(keysByPosition(command, facts), name)
+}
+
+function refuseKeyless(keys: readonly string[], name: string): readonly string[] {
+  if (keys.length > 0 || KEYLESS.has(name)) return keys
+  throw invalid(`${name} names no key: a guarded effect writes keys of its partition only`)
 }
 
 function refuseUnfit(command: RedisCommand, name: string, facts: CommandFacts): void {
@@ -74,11 +89,14 @@ function keysByPosition(command: RedisCommand, facts: CommandFacts): readonly st
 async function askForKeys(
   client: Redis | Cluster,
   command: RedisCommand,
+  name: string,
 ): Promise<readonly string[]> {
+  // The server has no answer about a bare name, which has no key in any case.
+  if (command.length === 1) return refuseKeyless([], name)
   try {
-    return (await client.call('COMMAND', ['GETKEYS', ...command])) as string[]
+    return refuseKeyless((await client.call('COMMAND', ['GETKEYS', ...command])) as string[], name)
   } catch (error) {
-    if (/no key arguments/i.test(String(error))) return []
+    if (/no key arguments/i.test(String(error))) return refuseKeyless([], name)
     throw error
   }
 }

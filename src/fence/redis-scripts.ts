@@ -16,6 +16,10 @@ export type RedisScript = { readonly source: string; readonly sha: string }
 
 const READ_FENCE = `
 local held = redis.call('HMGET', KEYS[1], 'v', 'incarnation', 'generation', 'session')
+`
+
+/** How the token stands to what is held: `absent`, `order` above or below nought, `same`. */
+const COMPARE_FENCE = `
 local incarnation, generation = tonumber(ARGV[1]), tonumber(ARGV[2])
 local highest_incarnation, highest_generation = tonumber(held[2] or ''), tonumber(held[3] or '')
 local absent = redis.call('EXISTS', KEYS[1]) == 0
@@ -31,7 +35,7 @@ local same = order == 0 and held[4] == ARGV[3]
 `
 
 /** A seal above the highest raises it; of the highest itself it changes nothing. */
-export const SEAL_SCRIPT = scriptOf(`${READ_FENCE}
+export const SEAL_SCRIPT = scriptOf(`${READ_FENCE}${COMPARE_FENCE}
 if order < 0 or (order == 0 and not same) then return {'stale', held[2], held[3], held[4]} end
 if order > 0 then
   redis.call('HSET', KEYS[1], 'v', '1', 'incarnation', ARGV[1], 'generation', ARGV[2], 'session', ARGV[3])
@@ -39,10 +43,14 @@ end
 return {'ok', false}
 `)
 
+/** Mostly the token is the very one that is held, and nothing of it needs to be read as a number. */
 const CHECK_EFFECT = `${READ_FENCE}
-if absent then return {'unsealed'} end
-if order > 0 then return {'unsealed', held[2], held[3], held[4]} end
-if not same then return {'stale', held[2], held[3], held[4]} end
+if held[1] ~= '1' or held[2] ~= ARGV[1] or held[3] ~= ARGV[2] or held[4] ~= ARGV[3] then
+${COMPARE_FENCE}
+  if absent then return {'unsealed'} end
+  if order > 0 then return {'unsealed', held[2], held[3], held[4]} end
+  if not same then return {'stale', held[2], held[3], held[4]} end
+end
 `
 
 /** ARGV[4..]: for each command the number of its words, then the words. Value: one reply per command. */

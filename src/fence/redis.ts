@@ -90,16 +90,16 @@ export function createRedisFence(
     )
     return readReply(reply, fenceKey(token))
   }
-  const wordsOf = async (token: Token, effect: RedisEffect): Promise<EffectWords> => {
+  const wordsOf = async (effect: RedisEffect): Promise<EffectWords> => {
     if (!('commands' in effect)) return { keys: effect.keys, args: effect.args ?? [] }
     const keys: string[] = []
     for (const command of effect.commands) {
       if (command.length === 0) throw badEffect('a command has no name')
-      keys.push(...(await translated(() => checker.keysOf(command))))
+      const asked = checker.keysOf(command)
+      for (const key of asked instanceof Promise ? await asked : asked) keys.push(key)
     }
     const args = effect.commands.flatMap((command) => [command.length, ...command])
-    refuseForeignKeys(token, keys)
-    return { keys: [...new Set(keys)], args }
+    return { keys: keys.length > 1 ? [...new Set(keys)] : keys, args }
   }
 
   return {
@@ -109,7 +109,7 @@ export function createRedisFence(
     },
     async guard(value, effect) {
       const token = checkTokenOf(group, value)
-      const words = await wordsOf(token, effect)
+      const words = await translated(() => wordsOf(effect))
       refuseForeignKeys(token, words.keys)
       return effectOutcome(await run(scriptOf(effect, scripts), token, words))
     },
@@ -166,10 +166,11 @@ function effectOutcome(reply: ScriptReply): EffectOutcome<unknown> {
 
 /** A cluster runs a script only on keys of one slot, and other keys are not this token's to write. */
 function refuseForeignKeys(token: Token, keys: readonly string[]): void {
+  const slot = `{${hashTag(token)}}`
+  const fence = fenceKey(token)
   for (const key of keys) {
-    if (key === fenceKey(token))
-      throw badEffect(`${key} is the fence itself: effects leave it alone`)
-    if (!key.startsWith(`{${hashTag(token)}}`)) {
+    if (key === fence) throw badEffect(`${key} is the fence itself: effects leave it alone`)
+    if (!key.startsWith(slot)) {
       throw badEffect(
         `key "${key}" is not in the slot of partition ${token.partition}: name it redisKey(token, "${key}")`,
       )
