@@ -4,7 +4,7 @@
  */
 
 import type { NatsOptions } from '../nats/nats-link.ts'
-import type { BareHttp } from './bare-http.ts'
+import type { BareArgument, BareHttp } from './bare-http.ts'
 import type { measureGate } from './gate-process.ts'
 import { loadHttp } from './http-load.ts'
 import { type MapArgument, MapFollowers, type MapSource, openMapSource } from './map-process.ts'
@@ -76,9 +76,9 @@ const calls = {
   gate: async (argument: Parameters<typeof measureGate>[0]) =>
     (await import('./gate-process.ts')).measureGate(argument),
   httpLoad: loadHttp,
-  bareStart: async ({ body }: { readonly body: string }) => {
+  bareStart: async (argument: BareArgument) => {
     const { startBareHttp } = await import('./bare-http.ts')
-    bare = await startBareHttp(body)
+    bare = await startBareHttp(argument)
     return bare.port
   },
   bareStop: async (_: null) => bare?.close(),

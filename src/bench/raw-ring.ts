@@ -1,6 +1,7 @@
 /** Look-ups of owners in memory: an observer's, and a plain hash ring's of the same members. */
 import HashRing from 'hashring'
 import { createObserver } from '../composition/create-observer.ts'
+import { partitionOf } from '../core/partition-key.ts'
 import type { NatsOptions } from '../nats/nats-link.ts'
 import type { Observer } from '../runtime/observer-types.ts'
 
@@ -14,12 +15,16 @@ export type LookupFigures = {
   /** Look-ups per second. */
   readonly observer: number
   readonly ring: number
+  /** Hashes of keys per second. */
+  readonly hash: number
 }
 
 /** The ring remembers 5000 keys. */
 const CACHED_KEYS = 1000
 const UNCACHED_KEYS = 20_000
 const FOR_MS = 200
+/** What the hash is taken modulo; any number will do. */
+const PARTITIONS = 10_000
 
 export class RawLookup {
   private readonly argument: LookupArgument
@@ -46,14 +51,19 @@ export class RawLookup {
     const askRing = (key: string) => {
       this.sum += ring.get(key).length
     }
+    const askHash = (key: string) => {
+      this.sum += partitionOf(key, PARTITIONS)
+    }
     // In turns, and each once for nothing.
-    const rates = { observer: 0, ring: 0 }
+    const rates = { observer: 0, ring: 0, hash: 0 }
     for (const counts of [false, true, true]) {
-      const first = ratePerSecond(keys, ask)
-      const second = ratePerSecond(keys, askRing)
+      const observed = ratePerSecond(keys, ask)
+      const ringed = ratePerSecond(keys, askRing)
+      const hashed = ratePerSecond(keys, askHash)
       if (!counts) continue
-      rates.observer = Math.max(rates.observer, first)
-      rates.ring = Math.max(rates.ring, second)
+      rates.observer = Math.max(rates.observer, observed)
+      rates.ring = Math.max(rates.ring, ringed)
+      rates.hash = Math.max(rates.hash, hashed)
     }
     return rates
   }

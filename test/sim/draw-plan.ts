@@ -43,6 +43,8 @@ const QUIET_START_MS = 4_000
 const AIMED_SHARE = 0.5
 const HALTING_SHARE = 0.35
 const AIMED_AT_HALTED_SHARE = 0.8
+/** So many times as often as elsewhere, where a wipe is rare. */
+const HALTING_WIPES = 2
 const RESTORE_WEIGHT = 4
 /** Until an operator raises the incarnation. */
 const LONG_RESTORE_MS = [15_000, 50_000] as const
@@ -93,6 +95,8 @@ function drawFaults(
   // Halted partitions come of restores alone: some worlds are all about them.
   const isHalting = shape.fenced && random.fraction() < HALTING_SHARE
   if (isHalting) weights.set('restore', RESTORE_WEIGHT)
+  const wipes = weights.get('wipe')
+  if (isHalting && wipes !== undefined) weights.set('wipe', wipes * HALTING_WIPES)
   const betweenMs = between(random, pace.betweenMs)
   const faults: PlannedFault[] = []
   let atMs = QUIET_START_MS

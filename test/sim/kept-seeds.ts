@@ -14,6 +14,12 @@ const FOUND: Readonly<Record<string, string>> = {
     "a claim's reply was lost, and what others granted meanwhile was never taken up (L4)",
   'raise-over-an-unseen-restore':
     'etcd was restored behind an outage; maps of the risen incarnation still held what the restore took (S8)',
+  'raise-that-a-wipe-takes-back':
+    'etcd was wiped right after a raise; a mirror that had heard of it waited for a list that new for ever (L4)',
+  'restore-of-what-a-wipe-ended':
+    'etcd was restored to a time before it was wiped; the checker called what it had granted then new (its S1)',
+  'probe-with-an-owner-without-session':
+    'an owner had lost its session but not its lease; the checker took the group for settled (its L5)',
 }
 
 export const KEPT_SEEDS: readonly KeptSeed[] = Object.entries(FOUND).map(([name, found]) => {

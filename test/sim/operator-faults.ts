@@ -18,13 +18,15 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
   const { admin } = service
   const partition = strike.partition ?? fault.other % world.plan.shape.partitions
   const member = chosenMember(world, fault.target)
+  // Whom an order is about, where it is about one: with an aim, the partition's owner.
+  const victim = ownerOf(world, strike.partition) ?? member
   switch (fault.kind) {
     case 'move':
       attempt(world, admin.requestRebalance({ type: 'move', partition, to: member }, BY))
       return { partition, on: `${partition} to ${member}`, end: null }
     case 'drain':
-      attempt(world, admin.requestRebalance({ type: 'drain', member }, BY))
-      return { member, on: member, end: null }
+      attempt(world, admin.requestRebalance({ type: 'drain', member: victim }, BY))
+      return { member: victim, on: victim, end: null }
     case 'rebalance':
       attempt(world, admin.requestRebalance({ type: 'balance' }, BY))
       return { on: 'group', end: null }
@@ -34,8 +36,11 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
       attempt(world, admin.setFreeze({ ...BY, untilMs: null }))
       return { on: 'group', end: undo(world, (again) => again.clearFreeze()) }
     case 'cordon':
-      attempt(world, admin.setCordon(member, BY))
-      return { member, on: member, end: undo(world, (again) => again.clearCordon(member)) }
+      attempt(world, admin.setCordon(victim, BY))
+      return {
+        ...{ member: victim, on: victim },
+        end: undo(world, (again) => again.clearCordon(victim)),
+      }
     case 'disable':
       attempt(world, admin.setDisabled(partition, BY))
       return {
@@ -46,8 +51,8 @@ export function strikeAsOperator(world: World, strike: Strike): Hit | null {
       attempt(world, admin.setDisabled(null, BY))
       return { on: 'group', end: undo(world, (again) => again.clearDisabled(null)) }
     case 'evict':
-      attempt(world, admin.evict(member, BY))
-      return { member, on: member, end: null }
+      attempt(world, admin.evict(victim, BY))
+      return { member: victim, on: victim, end: null }
     case 'raise-incarnation':
       attempt(world, admin.raiseIncarnation(BY))
       return { on: 'group', end: null }
@@ -113,6 +118,11 @@ function undo(world: World, change: (admin: GroupAdmin) => Promise<Change<unknow
     )
   }
   return again
+}
+
+function ownerOf(world: World, partition: number | null): MemberName | null {
+  const record = partition === null ? undefined : world.truth.records.get(partition)?.record
+  return record === undefined || record.phase === 'vacant' ? null : record.owner.member
 }
 
 function chosenMember(world: World, target: number) {

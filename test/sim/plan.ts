@@ -7,7 +7,7 @@ import type { DrainPolicy } from '../../src/core/group-config.ts'
 import type { FaultKind, PartitionPhase } from './fault-kinds.ts'
 
 /** Rises when the same seed draws another plan than before: kept seeds of an older one name another world. */
-export const GENERATOR = 7
+export const GENERATOR = 8
 
 export type WorldShape = {
   readonly workers: number

@@ -172,7 +172,8 @@ async function settled(world: World): Promise<boolean> {
       changes = world.ownershipChanges
       sinceMs = world.nowMs
     }
-    return world.nowMs - sinceMs >= SETTLED_MS
+    // An owner whose lease outlives its session (a new leader gives leases their time anew) is not at work.
+    return world.nowMs - sinceMs >= SETTLED_MS && whyUnwell(world, sinceMs) === null
   }
   return until(world, isSettled, SETTLE_LIMIT_MS)
 }

@@ -39,9 +39,14 @@ export class RecordChecker {
     this.box = box
   }
 
-  /** Positions up to this incarnation may be granted again. */
-  restored(incarnation: number): void {
-    this.restoredThrough = Math.max(this.restoredThrough, incarnation)
+  /**
+   * The store went back: what was granted until now may be granted again. All of it, whatever incarnation
+   * stands at this moment: a wipe may have come in between.
+   */
+  restored(): void {
+    for (const { incarnation } of this.highest.values()) {
+      this.restoredThrough = Math.max(this.restoredThrough, incarnation)
+    }
   }
 
   /** Before the truth takes the change in. */

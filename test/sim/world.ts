@@ -157,7 +157,7 @@ export class World {
 
   /** All data of the past: what etcd holds now is what stands. */
   restore(snapshot: EtcdSnapshot): void {
-    this.records.restored(this.truth.incarnation)
+    this.records.restored()
     this.maps.lost()
     this.base.etcd.restore(snapshot)
     this.isHonest = false
@@ -171,7 +171,7 @@ export class World {
   wipe(): void {
     // Unless the clock of whoever makes it was set back: then it is as if etcd had been restored.
     const mayBeBehind = this.plan.faults.some(({ kind }) => kind === 'wall-jump')
-    if (mayBeBehind) this.records.restored(this.truth.incarnation)
+    if (mayBeBehind) this.records.restored()
     this.maps.lost()
     this.base.etcd.wipe()
     this.isHonest = false

@@ -5,9 +5,10 @@
 import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
 import { clearGroup } from '../clear-group.ts'
-import { TENURE } from '../evaluate.ts'
+import { LIMIT, TENURE } from '../evaluate.ts'
 import { joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
+import type { LookupFigures } from '../raw-ring.ts'
 import { type ServeProcess, startServeProcess } from '../serve-process.ts'
 
 const MEMBERS = 10
@@ -56,7 +57,7 @@ async function httpCase(
 ): Promise<BenchCase> {
   const answer = await fetch(`${serve.url}/owner?key=customer-1`)
   const body = await answer.text()
-  const barePort = await bare.call('bareStart', { body })
+  const barePort = await bare.call('bareStart', { body, partitions: PARTITIONS })
   const keys = Array.from({ length: KEYS }, (_, index) => `key=customer-${index}`)
   const forMs = context.quick ? 1000 : 3000
   const measure = async (port: number, paths: readonly string[]): Promise<Figures> => {
@@ -72,17 +73,24 @@ async function httpCase(
   // Once for nothing: both are cold.
   await measure(serve.port, owners)
   await measure(barePort, constants)
+  await measure(barePort, owners)
   return {
     name: `HTTP, ${CONNECTIONS} connections`,
     rounds: context.quick ? 5 : 15,
     contenders: [
       { name: TENURE, measure: () => measure(serve.port, owners) },
       { name: BARE, measure: () => measure(barePort, constants) },
+      // The same paths: one of them answers with the text of the key's partition, and does nothing else.
+      { name: LIMIT, measure: () => measure(barePort, owners) },
     ],
     comparisons: [
       {
         ...{ metric: 'requests per second', statistic: 'median', against: BARE },
         target: { atLeast: 0.85 },
+        bound: {
+          contender: LIMIT,
+          why: 'a bare Fastify route of the same path that reads the key, hashes it and sends a kept text',
+        },
       },
     ],
     rivalSettings: null,
@@ -91,31 +99,25 @@ async function httpCase(
 
 function memoryCase(context: BenchContext, client: BenchProcess, cached: boolean): BenchCase {
   const metric = 'look-ups per second'
-  const figure = (value: number): Figures => [{ metric, unit: '1/s', values: [value] }]
-  let ring = 0
+  let last: { readonly round: number; readonly rates: LookupFigures } | null = null
+  // All are measured in the same call, in turns.
+  const figure = (name: keyof LookupFigures) => async (round: number) => {
+    if (last?.round !== round) last = { round, rates: await client.call('lookup', { cached }) }
+    return [{ metric, unit: '1/s', values: [last.rates[name]] }]
+  }
   return {
     name: cached ? 'in memory, keys that the ring has cached' : 'in memory, keys it has not',
     rounds: context.quick ? 3 : 10,
     contenders: [
-      {
-        name: TENURE,
-        measure: async () => {
-          const rates = await client.call('lookup', { cached })
-          ring = rates.ring
-          return figure(rates.observer)
-        },
-      },
-      // Measured in the same call, in turns.
-      {
-        name: RING,
-        measure: async () =>
-          figure(ring === 0 ? (await client.call('lookup', { cached })).ring : ring),
-      },
+      { name: TENURE, measure: figure('observer') },
+      { name: RING, measure: figure('ring') },
+      { name: LIMIT, measure: figure('hash') },
     ],
     comparisons: [
       {
         ...{ metric, statistic: 'median', against: RING },
         target: { atLeast: cached ? 1 : 10 },
+        bound: { contender: LIMIT, why: "the hash of the key's bytes, and no look at any map" },
       },
     ],
     rivalSettings: null,
