@@ -63,6 +63,17 @@ test('a sealed token writes, and learns whether its own compare held', async () 
   assert.equal(String(again.value.responses[0]?.response_range.kvs[0]?.value), 'one')
 })
 
+test('an effect without a compare of its own, writes all it says and answers to each', async () => {
+  const token = freshToken(4)
+  await fence.seal(token)
+  const read = { request_range: { key: keyOf(token) } }
+  const done = await fence.guard(token, { success: [...put(token, 'one').success, read] })
+  assert.ok(done.ok)
+  assert.equal(done.value.succeeded, true)
+  assert.equal(done.value.responses.length, 2)
+  assert.equal(String(done.value.responses[1]?.response_range.kvs[0]?.value), 'one')
+})
+
 test('a late write of the old owner, after the seal and before any write, is refused', async () => {
   const old = freshToken(4)
   const next = { ...old, generation: 5, session: SESSION_B }
