@@ -20,6 +20,8 @@ const FOUND: Readonly<Record<string, string>> = {
     'etcd was restored to a time before it was wiped; the checker called what it had granted then new (its S1)',
   'probe-with-an-owner-without-session':
     'an owner had lost its session but not its lease; the checker took the group for settled (its L5)',
+  'probe-before-a-member-is-back':
+    'a member waited for its name, which a twin had had; its return counted as moves of another that left (its L5)',
 }
 
 export const KEPT_SEEDS: readonly KeptSeed[] = Object.entries(FOUND).map(([name, found]) => {

@@ -172,10 +172,16 @@ async function settled(world: World): Promise<boolean> {
       changes = world.ownershipChanges
       sinceMs = world.nowMs
     }
+    if (world.nowMs - sinceMs < SETTLED_MS || !isEveryoneThere(world)) return false
     // An owner whose lease outlives its session (a new leader gives leases their time anew) is not at work.
-    return world.nowMs - sinceMs >= SETTLED_MS && whyUnwell(world, sinceMs) === null
+    return whyUnwell(world, sinceMs) === null
   }
   return until(world, isSettled, SETTLE_LIMIT_MS)
+}
+
+/** Whoever runs has its session: one that comes later (a twin had its name) would be a join of its own. */
+function isEveryoneThere({ members }: World): boolean {
+  return members.every(({ isUp, worker }) => !isUp || (worker?.deadlineInMs() ?? 0) > 0)
 }
 
 function ownersOf(world: World): readonly (string | null)[] {
