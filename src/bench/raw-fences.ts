@@ -14,7 +14,7 @@ import { groupName, sessionId } from '../core/ids.ts'
 import { sortableToken, type Token } from '../core/token.ts'
 import { encodeTokenHeader } from '../core/token-text.ts'
 import { createEtcdFence } from '../fence/etcd.ts'
-import { valueEquals } from '../fence/etcd-operations.ts'
+import { fenceKey, valueEquals } from '../fence/etcd-operations.ts'
 import { createHttpFence, createMemoryHighWater, fencePlugin } from '../fence/http.ts'
 import { FENCE_HEADER, FENCE_VERSION, TOKEN_HEADER } from '../fence/http-problem.ts'
 import { createPostgresFence, migrate } from '../fence/postgres.ts'
@@ -76,6 +76,11 @@ export class RawFences {
   }
 }
 
+/** A refusal is not what is measured. */
+function demandApplied(isApplied: boolean): void {
+  if (!isApplied) throw new Error('the least check refused the token that is sealed')
+}
+
 const OPEN: Readonly<Record<ResourceName, (url: string) => Promise<Resource>>> = {
   PostgreSQL: openPostgres,
   Redis: openRedis,
@@ -127,7 +132,10 @@ async function openRedis(url: string): Promise<Resource> {
   return {
     fenced: (lane) => fence.guard(TOKEN, { commands: [['hincrby', key(lane), 'n', 1]] }),
     unfenced: (lane) => client.multi().hincrby(key(lane), 'n', 1).exec(),
-    least: (lane) => client.evalsha(sha, 2, redisKey(TOKEN, 'fence'), key(lane), TOKEN.generation),
+    least: async (lane) => {
+      const keys = [redisKey(TOKEN, 'fence'), key(lane)]
+      demandApplied((await client.evalsha(sha, 2, ...keys, TOKEN.generation)) !== null)
+    },
     close: async () => {
       client.disconnect()
     },
@@ -142,12 +150,17 @@ async function openEtcd(url: string): Promise<Resource> {
   const put = (lane: number) => ({
     request_put: { key: Buffer.from(`/bench-fence/${lane}`), value: Buffer.from('x'.repeat(100)) },
   })
-  const fenceKey = `/tenure-fence/${GROUP}/${String(TOKEN.partition).padStart(6, '0')}`
-  const isSealed = valueEquals(Buffer.from(fenceKey), Buffer.from(sortableToken(TOKEN)))
+  const isSealed = valueEquals(
+    fenceKey(TOKEN.group, TOKEN.partition),
+    Buffer.from(sortableToken(TOKEN)),
+  )
   return {
     fenced: (lane) => fence.guard(TOKEN, { success: [put(lane)] }),
     unfenced: (lane) => client.kv.txn({ compare: [], success: [put(lane)], failure: [] }),
-    least: (lane) => client.kv.txn({ compare: [isSealed], success: [put(lane)], failure: [] }),
+    least: async (lane) => {
+      const request = { compare: [isSealed], success: [put(lane)], failure: [] }
+      demandApplied((await client.kv.txn(request)).succeeded)
+    },
     close: async () => client.close(),
   }
 }
@@ -189,7 +202,7 @@ async function openHttp(): Promise<Resource> {
     least: async (lane) => {
       const headers = { [TOKEN_HEADER]: HEADER }
       const reply = await fetch(`${baseUrl}/least/${lane}`, { method: 'POST', headers })
-      if (reply.headers.get(FENCE_HEADER) !== FENCE_VERSION) throw new Error('no fence')
+      demandApplied(reply.ok && reply.headers.get(FENCE_HEADER) === FENCE_VERSION)
       await reply.arrayBuffer()
     },
     close: () => app.close(),

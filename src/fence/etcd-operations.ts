@@ -4,14 +4,25 @@
  */
 import type { ICompare, IRequestOp, ITxnRequest } from 'etcd3'
 import type { Sealed } from '../core/fence.ts'
-import { sessionId } from '../core/ids.ts'
+import { type GroupName, type PartitionId, sessionId } from '../core/ids.ts'
 import { createTenureError } from '../core/tenure-error.ts'
+
+export const DEFAULT_FENCE_PREFIX = '/tenure-fence/'
 
 const EQUAL = 0
 const LESS = 2
 const TARGET_CREATE = 1
 const TARGET_VALUE = 3
 const SORTABLE = /^([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{16})$/
+
+/** Where the fence of a partition stands. */
+export function fenceKey(
+  group: GroupName,
+  partition: PartitionId,
+  prefix = DEFAULT_FENCE_PREFIX,
+): Buffer {
+  return Buffer.from(`${prefix}${group}/${String(partition).padStart(6, '0')}`)
+}
 
 export function isAbsent(key: Buffer): ICompare {
   return { key, target: TARGET_CREATE, result: EQUAL, create_revision: 0 }

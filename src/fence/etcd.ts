@@ -27,7 +27,15 @@ import { groupName } from '../core/ids.ts'
 import { createTenureError, isTenureError, type TenureError } from '../core/tenure-error.ts'
 import { sortableToken, type Token } from '../core/token.ts'
 import { checkTokenOf } from '../core/token-text.ts'
-import { isAbsent, readSortable, valueEquals, valueIsBelow, writesKey } from './etcd-operations.ts'
+import {
+  DEFAULT_FENCE_PREFIX,
+  fenceKey,
+  isAbsent,
+  readSortable,
+  valueEquals,
+  valueIsBelow,
+  writesKey,
+} from './etcd-operations.ts'
 import type { Fence } from './fence.ts'
 
 /** The client, or anything that has these two calls. */
@@ -57,7 +65,6 @@ export type EtcdFenceOptions = {
   readonly prefix?: string
 }
 
-const DEFAULT_PREFIX = '/tenure-fence/'
 /** Transactions inside transactions came with it. */
 const VERSION_MIN = [3, 3] as const
 /** `incarnation.generation` of the sortable token, before its session. */
@@ -80,7 +87,7 @@ export function createEtcdFence(
   options: EtcdFenceOptions,
 ): Fence<EtcdEffect, EtcdResult> {
   const group = groupName(options.group)
-  const prefix = options.prefix ?? DEFAULT_PREFIX
+  const prefix = options.prefix ?? DEFAULT_FENCE_PREFIX
   let isReady = false
   const transact = async (request: ITxnRequest): Promise<ITxnResponse> => {
     try {
@@ -91,8 +98,7 @@ export function createEtcdFence(
       throw isTenureError(error) ? error : errorOf(error)
     }
   }
-  const keyOf = (token: Token) =>
-    Buffer.from(`${prefix}${group}/${String(token.partition).padStart(6, '0')}`)
+  const keyOf = ({ partition }: Token) => fenceKey(group, partition, prefix)
 
   return {
     async seal(value) {

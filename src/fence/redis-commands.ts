@@ -58,7 +58,7 @@ function keysWith(
 ): readonly string[] | Promise<readonly string[]> {
   refuseUnfit(command, name, facts)
   if (facts.firstKey === 0 || facts.flags.has('movablekeys')) {
-    return askForKeys(client, command, name)
+    return askForKeys(client, command).then((keys) => refuseKeyless(keys, name))
   }
   return refuseKeyless(keysByPosition(command, facts), name)
 }
@@ -89,14 +89,13 @@ function keysByPosition(command: RedisCommand, facts: CommandFacts): readonly st
 async function askForKeys(
   client: Redis | Cluster,
   command: RedisCommand,
-  name: string,
 ): Promise<readonly string[]> {
   // The server has no answer about a bare name, which has no key in any case.
-  if (command.length === 1) return refuseKeyless([], name)
+  if (command.length === 1) return []
   try {
-    return refuseKeyless((await client.call('COMMAND', ['GETKEYS', ...command])) as string[], name)
+    return (await client.call('COMMAND', ['GETKEYS', ...command])) as string[]
   } catch (error) {
-    if (/no key arguments/i.test(String(error))) return refuseKeyless([], name)
+    if (/no key arguments/i.test(String(error))) return []
     throw error
   }
 }

@@ -94,9 +94,11 @@ function drawFaults(
   const weights = drawWeights(random, shape)
   // Halted partitions come of restores alone: some worlds are all about them.
   const isHalting = shape.fenced && random.fraction() < HALTING_SHARE
-  if (isHalting) weights.set('restore', RESTORE_WEIGHT)
-  const wipes = weights.get('wipe')
-  if (isHalting && wipes !== undefined) weights.set('wipe', wipes * HALTING_WIPES)
+  if (isHalting) {
+    weights.set('restore', RESTORE_WEIGHT)
+    const wipes = weights.get('wipe')
+    if (wipes !== undefined) weights.set('wipe', wipes * HALTING_WIPES)
+  }
   const betweenMs = between(random, pace.betweenMs)
   const faults: PlannedFault[] = []
   let atMs = QUIET_START_MS
