@@ -31,13 +31,12 @@ export type CommitBatch = {
 /** @param commits 1 to {@link COMMITS_PER_BATCH_MAX}, each of another partition. */
 export function commitBatch(keys: GroupKeys, commits: readonly Commit[]): CommitBatch {
   const shared = sharedRequirements(commits)
-  const sharedIds = new Set(shared.map(requirementId))
   return {
     commits,
     shared,
     transaction: {
       compare: shared.map((requirement) => compareOf(keys, requirement, -1)),
-      success: commits.map((commit) => nested(keys, commit, sharedIds)),
+      success: commits.map((commit) => nested(keys, commit, shared)),
       failure: shared.map((requirement) => ({
         type: 'get',
         key: keyOf(keys, requirement, -1),
@@ -69,13 +68,13 @@ export function commitOutcomes(
   })
 }
 
-function nested(keys: GroupKeys, commit: Commit, shared: ReadonlySet<string>): Operation {
+function nested(keys: GroupKeys, commit: Commit, shared: readonly Requirement[]): Operation {
   const key = keys.partition(commit.partition)
   const record: Compare =
     commit.expected === null
       ? { type: 'absent', key }
       : { type: 'value-equals', key, value: commit.expected }
-  const own = commit.requires.filter((requirement) => !shared.has(requirementId(requirement)))
+  const own = commit.requires.filter((requirement) => !isAmong(shared, requirement))
   return {
     type: 'transaction',
     compare: [record, ...own.map((requirement) => compareOf(keys, requirement, commit.partition))],
@@ -90,27 +89,31 @@ function sharedRequirements(commits: readonly Commit[]): readonly Requirement[] 
   if (first === undefined) return []
   return first.requires.filter((requirement) => {
     if (requirement.type === 'partition-enabled') return false
-    const id = requirementId(requirement)
-    return rest.every((commit) => commit.requires.some((other) => requirementId(other) === id))
+    return rest.every((commit) => isAmong(commit.requires, requirement))
   })
 }
 
-function requirementId(requirement: Requirement): string {
-  switch (requirement.type) {
+function isAmong(requires: readonly Requirement[], one: Requirement): boolean {
+  return requires.some((other) => isSame(other, one))
+}
+
+/** Compared field by field: this runs for each pair of commits of a batch. */
+function isSame(a: Requirement, b: Requirement): boolean {
+  switch (a.type) {
     case 'session-alive':
     case 'session-gone':
-      return `${requirement.type} ${requirement.member} ${requirement.session}`
+      return a.type === b.type && a.session === b.session && a.member === b.member
     case 'rebalancer':
-      return `rebalancer ${requirement.session}`
+      return a.type === b.type && a.session === b.session
     case 'incarnation':
-      return `incarnation ${requirement.incarnation}`
+      return a.type === b.type && a.incarnation === b.incarnation
     case 'not-cordoned':
-      return `not-cordoned ${requirement.member}`
+      return a.type === b.type && a.member === b.member
     case 'group-enabled':
     case 'partition-enabled':
-      return requirement.type
+      return a.type === b.type
     default:
-      return requirement satisfies never
+      return a satisfies never
   }
 }
 

@@ -54,6 +54,11 @@ export type StoredRecord = {
   readonly raw: string
 }
 
+const ENABLED = {
+  group: { type: 'group-enabled' },
+  partition: { type: 'partition-enabled' },
+} as const satisfies Record<string, Requirement>
+
 /** What every commit is stamped with. */
 export type Stamp = { readonly operation: OperationId; readonly atMs: number }
 
@@ -193,8 +198,8 @@ function grant(
       { type: 'session-alive', member: owner.member, session: owner.session },
       { type: 'incarnation', incarnation },
       { type: 'not-cordoned', member: owner.member },
-      { type: 'group-enabled' },
-      { type: 'partition-enabled' },
+      ENABLED.group,
+      ENABLED.partition,
     ],
     next,
   )

@@ -18,7 +18,7 @@
  * serves all. Jitter comes from a hash of partition and attempt, not from a random source.
  */
 import type { Assignment } from './assignor.ts'
-import { ElectionTurns, jitter, type Vacancy } from './election-turns.ts'
+import { ElectionTurns, jitter, RECONSIDER_MS, type Vacancy } from './election-turns.ts'
 import { assignGroup, isElectable } from './group-assignment.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
@@ -47,6 +47,8 @@ export class ElectionSchedule {
   private readonly mine = new Set<PartitionId>()
   /** Before this no other member's turn can have been missed; a lower bound, so one look too many is all. */
   private othersDueAtMs = Number.NEGATIVE_INFINITY
+  /** Before this no first candidate has been idle for long enough; a lower bound likewise. */
+  private idleDueAtMs = Number.NEGATIVE_INFINITY
   private readonly contested = new Set<PartitionId>()
   private readonly turns: ElectionTurns
   private uncomputed = false
@@ -103,6 +105,7 @@ export class ElectionSchedule {
   /** Call when members, settings or operators' marks changed: any partition may be affected. */
   groupChanged(nowMs: number): void {
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
+    this.idleDueAtMs = Number.NEGATIVE_INFINITY
     if (this.turns.membersChanged(nowMs)) {
       this.uncomputed = true
       this.needsLook = true
@@ -126,6 +129,7 @@ export class ElectionSchedule {
     if (vacancy === undefined || won) return
     this.needsLook = true
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
+    this.idleDueAtMs = Number.NEGATIVE_INFINITY
     vacancy.attempts += 1
     const doubled = BACK_OFF_FIRST_MS * 2 ** Math.min(vacancy.attempts - 1, 10)
     const delayMs = Math.min(BACK_OFF_MAX_MS, doubled)
@@ -159,7 +163,7 @@ export class ElectionSchedule {
     // While members still join, the plan would be made anew for each of them.
     const opensAtMs = this.opensAt(nowMs)
     if (opensAtMs > nowMs) return { campaigns: [], wakeAtMs: opensAtMs }
-    if (nowMs >= this.othersDueAtMs) this.forgetIdle(nowMs)
+    if (nowMs >= this.idleDueAtMs) this.forgetIdle(nowMs)
     this.choose(nowMs)
     const campaigns: PartitionId[] = []
     let wakeAtMs = this.collect(this.mine, campaigns, nowMs)
@@ -210,9 +214,16 @@ export class ElectionSchedule {
 
   /** Has the first candidates computed anew that have had their chance and are not at work. */
   private forgetIdle(nowMs: number): void {
-    for (const [partition, vacancy] of this.vacancies) {
-      if (!vacancy.chosen || vacancy.target === null || this.contested.has(partition)) continue
-      if (this.turns.reconsiderAt(vacancy) > nowMs) continue
+    this.idleDueAtMs = Number.POSITIVE_INFINITY
+    for (const vacancy of this.vacancies.values()) {
+      if (!vacancy.chosen || vacancy.target === null) continue
+      let dueAtMs = this.turns.reconsiderAt(vacancy)
+      // Not while I campaign for it, and nobody tells of that campaign's end here.
+      if (this.contested.has(vacancy.partition)) dueAtMs = Math.max(dueAtMs, nowMs + RECONSIDER_MS)
+      if (dueAtMs > nowMs) {
+        this.idleDueAtMs = Math.min(this.idleDueAtMs, dueAtMs)
+        continue
+      }
       vacancy.chosen = false
       this.uncomputed = true
     }
@@ -223,13 +234,15 @@ export class ElectionSchedule {
     if (!this.uncomputed) return
     this.uncomputed = false
     const chosen = new Map<PartitionId, MemberName>()
-    for (const [partition, vacancy] of this.vacancies) {
-      if (vacancy.chosen && vacancy.target !== null) chosen.set(partition, vacancy.target)
+    for (const { partition, chosen: isChosen, target } of this.vacancies.values()) {
+      if (isChosen && target !== null) chosen.set(partition, target)
     }
     const assignment: Assignment = assignGroup(this.state, this.orderOf, { chosen })
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
-    for (const [partition, vacancy] of this.vacancies) {
+    this.idleDueAtMs = Number.NEGATIVE_INFINITY
+    for (const vacancy of this.vacancies.values()) {
       if (vacancy.chosen) continue
+      const { partition } = vacancy
       vacancy.target = assignment.targets[partition] ?? null
       vacancy.chosen = true
       vacancy.chosenAtMs = nowMs

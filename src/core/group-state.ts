@@ -10,7 +10,7 @@ import type { StoredRecord } from './commit.ts'
 import type { GroupConfig } from './group-config.ts'
 import { decodeGroupConfig } from './group-config.ts'
 import type { MemberName, PartitionId, SessionId } from './ids.ts'
-import type { GroupKeys } from './keys.ts'
+import type { GroupKeys, KeySubject } from './keys.ts'
 import { keySubject } from './keys.ts'
 import type { MemberRecord } from './member-record.ts'
 import { decodeMemberRecord } from './member-record.ts'
@@ -78,6 +78,11 @@ export class GroupState {
     return this.table.record(partition)
   }
 
+  /** The record's exact text; null: never granted. */
+  text(partition: PartitionId): string | null {
+    return this.table.text(partition)
+  }
+
   /** Null: never granted. */
   phase(partition: PartitionId): Phase | null {
     return this.table.phase(partition)
@@ -140,10 +145,7 @@ export class GroupState {
 
   /** The mod revision under which a key is known; 0 when absent. */
   modRevision(key: string): number {
-    const subject = keySubject(this.keys, key)
-    return subject.type === 'partition'
-      ? this.table.modRevision(subject.partition)
-      : (this.revisions.get(key) ?? 0)
+    return this.revisionOf(keySubject(this.keys, key), key)
   }
 
   /** Folds changes in. Those at or below a key's known revision are old news and are skipped. */
@@ -156,8 +158,9 @@ export class GroupState {
     for (const event of events) {
       const key = event.type === 'put' ? event.entry.key : event.key
       const modRevision = event.type === 'put' ? event.entry.modRevision : event.modRevision
-      if (modRevision <= this.modRevision(key)) continue
-      this.fold(key, event.type === 'put' ? event.entry : null, touched)
+      const subject = keySubject(this.keys, key)
+      if (modRevision <= this.revisionOf(subject, key)) continue
+      this.fold(subject, key, event.type === 'put' ? event.entry : null, touched)
     }
     if (revision > this.revision) this.revision = revision
     return { ...touched, partitions: [...touched.partitions] }
@@ -172,29 +175,36 @@ export class GroupState {
     }
     const kept = new Set(entries.map((entry) => entry.key))
     for (const key of [...this.revisions.keys()]) {
-      if (!kept.has(key)) this.fold(key, null, touched)
+      if (!kept.has(key)) this.fold(keySubject(this.keys, key), key, null, touched)
     }
     for (const partition of [...this.table.partitions()]) {
       const key = this.keys.partition(partition)
-      if (!kept.has(key)) this.fold(key, null, touched)
+      if (!kept.has(key)) this.fold({ type: 'partition', partition }, key, null, touched)
     }
     for (const entry of entries) {
-      if (this.modRevision(entry.key) === entry.modRevision && this.sameRecord(entry)) continue
-      this.fold(entry.key, entry, touched)
+      const subject = keySubject(this.keys, entry.key)
+      if (this.isKnown(subject, entry)) continue
+      this.fold(subject, entry.key, entry, touched)
     }
     this.revision = revision
     return { ...touched, partitions: [...touched.partitions] }
   }
 
-  /** After a restore one revision may stand for two values, so a partition's text is compared too. */
-  private sameRecord(entry: KeyValue): boolean {
-    const subject = keySubject(this.keys, entry.key)
-    if (subject.type !== 'partition') return false
-    return this.table.text(subject.partition) === entry.value
+  private revisionOf(subject: KeySubject, key: string): number {
+    return subject.type === 'partition'
+      ? this.table.modRevision(subject.partition)
+      : (this.revisions.get(key) ?? 0)
   }
 
-  private fold(key: string, entry: KeyValue | null, touched: Touched): void {
-    const subject = keySubject(this.keys, key)
+  /** After a restore one revision may stand for two values, so a partition's text is compared too. */
+  private isKnown(subject: KeySubject, entry: KeyValue): boolean {
+    if (subject.type !== 'partition') return false
+    const { partition } = subject
+    const isSameRevision = this.table.modRevision(partition) === entry.modRevision
+    return isSameRevision && this.table.text(partition) === entry.value
+  }
+
+  private fold(subject: KeySubject, key: string, entry: KeyValue | null, touched: Touched): void {
     if (subject.type === 'partition') {
       if (entry === null) this.table.delete(subject.partition)
       else this.table.put(subject.partition, entry.value, entry.modRevision)

@@ -19,8 +19,8 @@ import type {
   Seat,
 } from './ownership-state.ts'
 import type { PartitionRecord } from './partition-record.ts'
-import type { Rule, Violations } from './record-invariants.ts'
-import { brokenOf, checkCommit, NONE } from './record-invariants.ts'
+import type { Violations } from './record-invariants.ts'
+import { commitRules, NONE, Rules } from './record-invariants.ts'
 import { comparePositions } from './token.ts'
 
 /** One step of one seat. */
@@ -32,30 +32,31 @@ export function checkOwnershipStep(
 ): Violations {
   const { seat: after, actions } = step
   if (after === before && actions.length === 0) return NONE
-  const grant = isHeld(after.now) ? after.now.grant : null
-  const rules: Rule[] = [
-    [comparePositions(after.highest, before.highest) >= 0, 'seat-I1', 'highest fell'],
-    [
-      grant === null || comparePositions(grant, after.highest) <= 0,
-      'seat-I2',
-      'a grant is held above the highest position remembered',
-    ],
-    [
-      grant === null || context.me?.session === grant.owner.session || !isNewHere(before, grant),
-      'S6',
-      'a grant of another session was taken',
-    ],
-    [
-      event.type !== 'session-ended' || after.now.status === 'absent',
-      'S6',
-      'something is held beyond the end of the session',
-    ],
-    ...gateRules(before, after, actions),
-    ...endingRules(before, after, actions),
-    ...handOverRules(before, event, context, after),
-  ]
-  const broken = [...brokenOf(rules), ...commitViolations(before, event, after, actions)]
-  return broken.length === 0 ? NONE : broken
+  const rules = new Rules()
+  seatRules(rules, before, event, context, after)
+  gateRules(rules, before, after, actions)
+  endingRules(rules, before, after, actions)
+  handOverRules(rules, before, event, context, after)
+  sentRules(rules, before, event, after, actions)
+  return rules.violations
+}
+
+function seatRules(
+  rules: Rules,
+  before: Seat,
+  event: OwnershipEvent,
+  context: OwnershipContext,
+  { highest, now }: Seat,
+): void {
+  const grant = isHeld(now) ? now.grant : null
+  rules.need(comparePositions(highest, before.highest) >= 0, 'seat-I1', 'highest fell')
+  const isRemembered = grant === null || comparePositions(grant, highest) <= 0
+  rules.need(isRemembered, 'seat-I2', 'a grant is held above the highest position remembered')
+  const isOwn =
+    grant === null || context.me?.session === grant.owner.session || !isNewHere(before, grant)
+  rules.need(isOwn, 'S6', 'a grant of another session was taken')
+  const isOver = event.type !== 'session-ended' || now.status === 'absent'
+  rules.need(isOver, 'S6', 'something is held beyond the end of the session')
 }
 
 type HeldNow = Extract<Ownership, { status: 'acquiring' | 'serving' | 'draining' }>
@@ -73,18 +74,19 @@ function isOpen({ now }: Seat): boolean {
 }
 
 function gateRules(
+  rules: Rules,
   before: Seat,
   after: Seat,
   actions: readonly OwnershipAction[],
-): readonly Rule[] {
-  const opens = actions.some(({ type }) => type === 'open-gate')
+): void {
+  const was = isOpen(before)
+  const is = isOpen(after)
+  const opens = count(actions, 'open-gate') > 0
   const closes = actions.some(({ type }) => CLOSING.has(type))
-  return [
-    [!opens || isOpen(after), 'seat-I3', 'the gate opened while it must not'],
-    [!isOpen(after) || isOpen(before) || opens, 'seat-I3', 'the gate was not told to open'],
-    [!isOpen(before) || isOpen(after) || closes, 'seat-I3', 'the gate was not told to close'],
-    [!isOpen(after) || after.asked === null, 'seat-I6', 'the gate is open in doubt'],
-  ]
+  rules.need(!opens || is, 'seat-I3', 'the gate opened while it must not')
+  rules.need(!is || was || opens, 'seat-I3', 'the gate was not told to open')
+  rules.need(!was || is || closes, 'seat-I3', 'the gate was not told to close')
+  rules.need(!is || after.asked === null, 'seat-I6', 'the gate is open in doubt')
 }
 
 const CLOSING: ReadonlySet<string> = new Set(['suspend-gate', 'drain', 'lose'])
@@ -96,24 +98,24 @@ function begunGrant(now: Ownership): Grant | null {
 }
 
 function endingRules(
+  rules: Rules,
   before: Seat,
   after: Seat,
   actions: readonly OwnershipAction[],
-): readonly Rule[] {
+): void {
   const was = begunGrant(before.now)
   const is = begunGrant(after.now)
   const isSame = was !== null && is !== null && comparePositions(was, is) === 0
   const ends = count(actions, 'lose') + count(actions, 'release')
   const begins = count(actions, 'begin')
-  return [
-    [ends === (was !== null && !isSame ? 1 : 0), 'seat-I7', `${ends} endings of one grant`],
-    [begins === (is !== null && !isSame ? 1 : 0), 'seat-I7', `${begins} beginnings of one grant`],
-    [
-      begins === 0 || (is !== null && isNewHere(before, is)),
-      'S5',
-      'a position at or below the highest remembered was acquired',
-    ],
-  ]
+  if (ends !== (was !== null && !isSame ? 1 : 0)) {
+    rules.broken('seat-I7', `${ends} endings of one grant`)
+  }
+  if (begins !== (is !== null && !isSame ? 1 : 0)) {
+    rules.broken('seat-I7', `${begins} beginnings of one grant`)
+  }
+  const isNew = begins === 0 || (is !== null && isNewHere(before, is))
+  rules.need(isNew, 'S5', 'a position at or below the highest remembered was acquired')
 }
 
 function mayHaveWork(now: Ownership): now is HeldNow {
@@ -121,13 +123,13 @@ function mayHaveWork(now: Ownership): now is HeldNow {
 }
 
 function handOverRules(
+  rules: Rules,
   before: Seat,
   event: OwnershipEvent,
   context: OwnershipContext,
-  after: Seat,
-): readonly Rule[] {
-  const { now } = after
-  if (now.status !== 'handing-over') return []
+  { highest, now }: Seat,
+): void {
+  if (now.status !== 'handing-over') return
   const was = before.now
   const goesOn = was.status === 'handing-over' && was.ending === now.ending
   const holds =
@@ -137,10 +139,9 @@ function handOverRules(
       : now.ending === 'forced'
         ? was.status === 'draining' && context.fenced
         : !mayHaveWork(was) || comparePositions(was.grant, now.grant) !== 0)
-  return [
-    [holds, 'S5', `given up as ${now.ending} out of ${was.status} by ${event.type}`],
-    [comparePositions(now.grant, after.highest) <= 0, 'seat-I2', 'given up, yet not remembered'],
-  ]
+  if (!holds) rules.broken('S5', `given up as ${now.ending} out of ${was.status} by ${event.type}`)
+  const isRemembered = comparePositions(now.grant, highest) <= 0
+  rules.need(isRemembered, 'seat-I2', 'given up, yet not remembered')
 }
 
 /** Events that answer a commit under way, or show that it is over. */
@@ -148,23 +149,26 @@ const ANSWERS: ReadonlySet<string> = new Set([
   ...['committed', 'refused', 'refused-all', 'confirmed', 'seen'],
 ])
 
-function commitViolations(
+function sentRules(
+  rules: Rules,
   before: Seat,
   event: OwnershipEvent,
   after: Seat,
   actions: readonly OwnershipAction[],
-): Violations {
-  const sent = actions.flatMap((action) => (action.type === 'commit' ? [action.commit] : []))
-  const [commit] = sent
-  if (commit === undefined) return NONE
+): void {
+  const sent = count(actions, 'commit')
+  if (sent === 0) return
+  rules.need(sent === 1, 'seat-I5', 'two commits in one step')
   const isFree = !('commit' in before.now) || ANSWERS.has(event.type)
-  const broken = brokenOf([
-    [sent.length === 1, 'seat-I5', 'two commits in one step'],
-    [isFree, 'seat-I5', 'a commit while another is under way'],
-    ['commit' in after.now && after.now.commit === commit, 'seat-I5', 'a commit is forgotten'],
-  ])
-  const replaced = replacedBy(commit, event, after)
-  return replaced === undefined ? broken : [...broken, ...checkCommit(replaced, commit, 'member')]
+  rules.need(isFree, 'seat-I5', 'a commit while another is under way')
+  for (const action of actions) {
+    if (action.type !== 'commit') continue
+    const { commit } = action
+    const isKept = 'commit' in after.now && after.now.commit === commit
+    rules.need(isKept, 'seat-I5', 'a commit is forgotten')
+    const replaced = replacedBy(commit, event, after)
+    if (replaced !== undefined) commitRules(rules, replaced, commit, 'member')
+  }
 }
 
 /** The record that a commit replaces, where the step shows it; undefined otherwise. */

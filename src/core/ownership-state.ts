@@ -129,6 +129,7 @@ export type OwnershipContext = {
   readonly acquireDeadlineMs: number
   /** The member's live session, if it may receive partitions. */
   granteeOf(member: MemberName): Owner | null
+  /** For what this step writes or asks; a fresh one for each step. */
   readonly stamp: Stamp
 }
 
@@ -159,18 +160,26 @@ export function isCommit(stored: StoredRecord | null, commit: Commit): boolean {
 
 export function to(seat: Seat, now: Ownership, actions: readonly OwnershipAction[]): OwnershipStep {
   // An answer about one grant says nothing of the next.
-  const asked = groundOf(seat.now) === groundOf(now) ? seat.asked : null
-  return { seat: { ...seat, asked, now }, actions, wakeAtMs: wakeOf(now) }
+  const asked = isSameGround(seat.now, now) ? seat.asked : null
+  return { seat: { highest: seat.highest, asked, now }, actions, wakeAtMs: wakeOf(now) }
 }
 
-function groundOf(now: Ownership): string {
+/** Whether both are about the same grant, or hold none in the same way. */
+function isSameGround(before: Ownership, after: Ownership): boolean {
+  const was = groundOf(before)
+  const is = groundOf(after)
+  if (was === null || is === null) return was === is && before.status === after.status
+  return comparePositions(was, is) === 0
+}
+
+function groundOf(now: Ownership): Grant | null {
   switch (now.status) {
     case 'absent':
     case 'campaigning':
     case 'halting':
-      return now.status
+      return null
     default:
-      return `${now.grant.incarnation}.${now.grant.generation}`
+      return now.grant
   }
 }
 
@@ -181,7 +190,12 @@ export function ask(
   before: readonly OwnershipAction[] = [],
 ): OwnershipStep {
   const id = context.stamp.operation
-  return { ...stay({ ...seat, asked: id }), actions: [...before, { type: 'confirm', id }] }
+  const { highest, now } = seat
+  return {
+    seat: { highest, asked: id, now },
+    actions: [...before, { type: 'confirm', id }],
+    wakeAtMs: wakeOf(now),
+  }
 }
 
 /** The grant that a record names. */
@@ -196,8 +210,10 @@ export function grantOf(record: Exclude<PartitionRecord, { phase: 'vacant' }>): 
   }
 }
 
+const NO_ACTIONS: readonly OwnershipAction[] = []
+
 export function stay(seat: Seat): OwnershipStep {
-  return { seat, actions: [], wakeAtMs: wakeOf(seat.now) }
+  return { seat, actions: NO_ACTIONS, wakeAtMs: wakeOf(seat.now) }
 }
 
 export function wakeOf(now: Ownership): number | null {

@@ -20,19 +20,24 @@ export type InvariantName =
 export type Violation = { readonly name: InvariantName; readonly detail: string }
 export type Violations = readonly Violation[]
 
-export type Rule = readonly [holds: boolean, name: InvariantName, detail: string]
-
 export const NONE: Violations = []
 
-/** The broken ones; nothing broken: always the same empty list. */
-export function brokenOf(rules: readonly Rule[]): Violations {
-  let broken: Violation[] | null = null
-  for (const [holds, name, detail] of rules) {
-    if (holds) continue
-    broken ??= []
-    broken.push({ name, detail })
+/** Gathers what does not hold. Nothing broken: always the same empty list, and nothing is allocated for it. */
+export class Rules {
+  private found: Violation[] | null = null
+
+  need(holds: boolean, name: InvariantName, detail: string): void {
+    if (!holds) this.broken(name, detail)
   }
-  return broken ?? NONE
+
+  broken(name: InvariantName, detail: string): void {
+    this.found ??= []
+    this.found.push({ name, detail })
+  }
+
+  get violations(): Violations {
+    return this.found ?? NONE
+  }
 }
 
 /** One change of one record, whoever made it. Not valid across a restore of the store. */
@@ -40,43 +45,42 @@ export function checkRecordTransition(
   before: PartitionRecord | null,
   after: PartitionRecord,
 ): Violations {
-  const always: Rule[] = [
-    [before?.operation !== after.operation, 'record-I2', 'the operation id was used before'],
-    [
-      after.phase === 'vacant' ? !('owner' in after) : after.owner.session !== undefined,
-      'record-I3',
-      `phase ${after.phase} and its owner do not fit`,
-    ],
-  ]
-  const rules = after.phase === 'owned' ? grantRules(before, after) : sameGrantRules(before, after)
-  return brokenOf([...always, ...rules])
+  const rules = new Rules()
+  transitionRules(rules, before, after)
+  return rules.violations
+}
+
+function transitionRules(
+  rules: Rules,
+  before: PartitionRecord | null,
+  after: PartitionRecord,
+): void {
+  const isNewId = before?.operation !== after.operation
+  rules.need(isNewId, 'record-I2', 'the operation id was used before')
+  const fits = after.phase === 'vacant' ? !('owner' in after) : after.owner.session !== undefined
+  if (!fits) rules.broken('record-I3', `phase ${after.phase} and its owner do not fit`)
+  if (after.phase === 'owned') grantRules(rules, before, after)
+  else sameGrantRules(rules, before, after)
 }
 
 /** `owned` is only ever written by a grant. */
-function grantRules(before: PartitionRecord | null, after: PartitionRecord): readonly Rule[] {
+function grantRules(
+  rules: Rules,
+  before: PartitionRecord | null,
+  after: PartitionRecord & { readonly phase: 'owned' },
+): void {
   const previous = before === null || before.phase === 'vacant' ? null : before
   const isChained =
     previous === null ||
     (after.previous?.session === previous.owner.session &&
       comparePositions(after.previous, previous) === 0)
-  return [
-    [
-      before === null || comparePositions(after, before) > 0,
-      'S1',
-      'a grant does not raise the position',
-    ],
-    [
-      after.generation === (before?.generation ?? 0) + 1,
-      'record-I1',
-      'a grant raises the generation by one',
-    ],
-    [isChained, 'S2', 'a grant does not name the owner before it'],
-    [
-      before?.phase !== 'halted' || after.incarnation > before.incarnation,
-      'S4',
-      'a halted partition was granted before the incarnation rose',
-    ],
-  ]
+  const rises = before === null || comparePositions(after, before) > 0
+  rules.need(rises, 'S1', 'a grant does not raise the position')
+  const isNext = after.generation === (before?.generation ?? 0) + 1
+  rules.need(isNext, 'record-I1', 'a grant raises the generation by one')
+  rules.need(isChained, 'S2', 'a grant does not name the owner before it')
+  const mayGrant = before?.phase !== 'halted' || after.incarnation > before.incarnation
+  rules.need(mayGrant, 'S4', 'a halted partition was granted before the incarnation rose')
 }
 
 const NEXT_PHASES: Readonly<Record<PartitionRecord['phase'], readonly string[]>> = {
@@ -86,28 +90,28 @@ const NEXT_PHASES: Readonly<Record<PartitionRecord['phase'], readonly string[]>>
   halted: ['vacant'],
 }
 
-function sameGrantRules(before: PartitionRecord | null, after: PartitionRecord): readonly Rule[] {
-  if (before === null) return [[false, 'record-I1', 'the first record is not a grant']]
-  const owner = recordOwner(before)
-  const rules: Rule[] = [
-    [comparePositions(before, after) === 0, 'record-I1', 'the position changed without a grant'],
-    [
-      NEXT_PHASES[before.phase].includes(after.phase),
-      'record-I4',
-      `no arrow leads from ${before.phase} to ${after.phase}`,
-    ],
-    [
-      after.phase === 'vacant' || after.owner.session === owner?.session,
-      'S2',
-      'the owner changed without a grant',
-    ],
-  ]
+function sameGrantRules(
+  rules: Rules,
+  before: PartitionRecord | null,
+  after: Exclude<PartitionRecord, { phase: 'owned' }>,
+): void {
+  if (before === null) {
+    rules.broken('record-I1', 'the first record is not a grant')
+    return
+  }
+  const stays = comparePositions(before, after) === 0
+  rules.need(stays, 'record-I1', 'the position changed without a grant')
+  if (!NEXT_PHASES[before.phase].includes(after.phase)) {
+    rules.broken('record-I4', `no arrow leads from ${before.phase} to ${after.phase}`)
+  }
+  const isSameOwner =
+    after.phase === 'vacant' || after.owner.session === recordOwner(before)?.session
+  rules.need(isSameOwner, 'S2', 'the owner changed without a grant')
   if (before.phase === 'revoking' && after.phase === 'revoking') {
     const isRewrite =
       after.move.id === before.move.id && after.move.rewrites === before.move.rewrites + 1
-    rules.push([isRewrite, 'S9', 'a second move replaced the pending one'])
+    rules.need(isRewrite, 'S9', 'a second move replaced the pending one')
   }
-  return rules
 }
 
 /**
@@ -119,43 +123,41 @@ export function checkCommit(
   commit: Commit,
   by: 'member' | 'rebalancer',
 ): Violations {
-  const { next, requires } = commit
-  const rules: Rule[] = [
-    [
-      by === 'member' ? next.phase !== 'revoking' : has(requires, 'rebalancer'),
-      'S9',
-      'a rebalancer must require its election, a member never revokes',
-    ],
-  ]
-  if (next.phase === 'owned') {
-    const { member, session } = next.owner
-    const last = recordOwner(replaced)
-    const requiresAll = requires.some(
-      (one) => one.type === 'session-alive' && one.member === member && one.session === session,
-    )
-    const proves =
-      next.how !== 'election' ||
-      last === null ||
-      requires.some((one) => one.type === 'session-gone' && one.session === last.session)
-    rules.push(
-      [requiresAll, 'S4', 'a grant must require that its grantee lives'],
-      [proves, 'S4', "an election must require that the last owner's session is gone"],
-      [
-        requires.some((one) => one.type === 'incarnation' && one.incarnation === next.incarnation),
-        'S4',
-        'a grant must require the incarnation that it writes',
-      ],
-      [
-        has(requires, 'not-cordoned') &&
-          has(requires, 'group-enabled') &&
-          has(requires, 'partition-enabled'),
-        'S4',
-        'a grant must require that nothing forbids it',
-      ],
-    )
-  }
-  const broken = [...checkRecordTransition(replaced, next), ...brokenOf(rules)]
-  return broken.length === 0 ? NONE : broken
+  const rules = new Rules()
+  commitRules(rules, replaced, commit, by)
+  return rules.violations
+}
+
+export function commitRules(
+  rules: Rules,
+  replaced: PartitionRecord | null,
+  { next, requires }: Commit,
+  by: 'member' | 'rebalancer',
+): void {
+  transitionRules(rules, replaced, next)
+  const isTheirs = by === 'member' ? next.phase !== 'revoking' : has(requires, 'rebalancer')
+  rules.need(isTheirs, 'S9', 'a rebalancer must require its election, a member never revokes')
+  if (next.phase !== 'owned') return
+  const { member, session } = next.owner
+  const last = recordOwner(replaced)
+  const requiresGrantee = requires.some(
+    (one) => one.type === 'session-alive' && one.member === member && one.session === session,
+  )
+  rules.need(requiresGrantee, 'S4', 'a grant must require that its grantee lives')
+  const proves =
+    next.how !== 'election' ||
+    last === null ||
+    requires.some((one) => one.type === 'session-gone' && one.session === last.session)
+  rules.need(proves, 'S4', "an election must require that the last owner's session is gone")
+  const requiresIncarnation = requires.some(
+    (one) => one.type === 'incarnation' && one.incarnation === next.incarnation,
+  )
+  rules.need(requiresIncarnation, 'S4', 'a grant must require the incarnation that it writes')
+  const forbids =
+    has(requires, 'not-cordoned') &&
+    has(requires, 'group-enabled') &&
+    has(requires, 'partition-enabled')
+  rules.need(forbids, 'S4', 'a grant must require that nothing forbids it')
 }
 
 function has(requires: readonly Requirement[], type: Requirement['type']): boolean {

@@ -37,7 +37,9 @@ export class GrantJournal {
     if (now.status === 'absent' || now.status === 'campaigning') return
     const { incarnation, generation } = now.grant
     const { group, member } = this
-    this.telemetry.record({ ...what, group, member, partition, incarnation, generation })
+    const whose = { group, member, partition, incarnation, generation }
+    // A spread of so many different shapes takes five times as long.
+    this.telemetry.record(Object.assign(whose, what))
   }
 
   alarm(code: AlarmCode, detail: string): void {

@@ -8,7 +8,7 @@
  * Everything runs on one turn of the event loop after the other; no machine is stepped from two places
  * at once. A broken invariant ends the session at once and fails the member: never catch and continue.
  */
-import type { Stamp } from '../core/commit.ts'
+import type { StoredRecord } from '../core/commit.ts'
 import { ElectionSchedule } from '../core/election.ts'
 import { assignGroup, mayReceive } from '../core/group-assignment.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
@@ -16,13 +16,7 @@ import type { GroupName, MemberName, PartitionId } from '../core/ids.ts'
 import { checkOwnershipStep } from '../core/invariants.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { stepOwnership } from '../core/ownership.ts'
-import type {
-  GiveUp,
-  Grant,
-  OwnershipContext,
-  OwnershipEvent,
-  Seat,
-} from '../core/ownership-state.ts'
+import type { GiveUp, Grant, OwnershipEvent, Seat } from '../core/ownership-state.ts'
 import { NEW_SEAT } from '../core/ownership-state.ts'
 import type { Owner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
@@ -43,6 +37,7 @@ import type { MemberSession } from './member-session.ts'
 import type { Mirror, MirrorListener } from './mirror.ts'
 import type { PartitionHost } from './partition-host.ts'
 import type { SessionDriver } from './session-driver.ts'
+import { StepContext, type StepParts } from './step-context.ts'
 import { WakeSchedule } from './wake-schedule.ts'
 
 export type MemberOptions = {
@@ -84,6 +79,8 @@ export class Member implements MirrorListener {
   private readonly acquireFailures = new Map<PartitionId, number>()
   private readonly departure = new Departure()
   private readonly parts: MemberParts
+  private readonly stepParts: StepParts
+  private identity: Owner | null = null
   private endCause: SessionEndCause = 'session-gone'
   /** The group's incarnation as last looked at. */
   private incarnation: number | null = null
@@ -128,6 +125,15 @@ export class Member implements MirrorListener {
       begin: (partition, grant) => this.begin(partition, grant),
       endSession: () => void this.session.close('drain-overdue'),
       endCause: () => this.endCause,
+    }
+    this.stepParts = {
+      ...{
+        state: this.state,
+        member: options.member,
+        random: options.random,
+        clock: options.clock,
+      },
+      isLeaving: () => this.departure.isUnderWay,
     }
     this.unsubscribe = options.mirror.subscribe(this)
     this.elections.groupChanged(options.clock.monotonicMs())
@@ -258,7 +264,7 @@ export class Member implements MirrorListener {
     if (this.closed) return
     const before = this.seats.get(partition) ?? NEW_SEAT
     const nowMs = this.options.clock.monotonicMs()
-    const context = this.contextOf(partition)
+    const context = new StepContext(partition, this.me(), this.stepParts)
     const step = stepOwnership(before, event, context, nowMs)
     const broken = checkOwnershipStep(before, event, context, step)
     if (broken.length > 0) {
@@ -305,7 +311,14 @@ export class Member implements MirrorListener {
       if (owner === null || owner.session !== this.session.current?.session) return
       if (this.isHalted()) return
     }
-    this.step(partition, { type: 'seen', stored: this.state.record(partition) })
+    this.step(partition, { type: 'seen', stored: this.storedAt(partition) })
+  }
+
+  /** What the map shows; the seat's own record where that is the same, for it is decoded already. */
+  private storedAt(partition: PartitionId): StoredRecord | null {
+    const now = this.seats.get(partition)?.now
+    const known = now !== undefined && 'stored' in now ? now.stored : null
+    return known?.raw === this.state.text(partition) ? known : this.state.record(partition)
   }
 
   private seeAll(): void {
@@ -392,30 +405,14 @@ export class Member implements MirrorListener {
 
   // Small parts.
 
-  private contextOf(partition: PartitionId): OwnershipContext {
-    const { config, incarnation } = this.state
-    const { random, clock, member } = this.options
-    const session = this.session?.live ?? null
-    const me: Owner | null = session === null ? null : { member, session: session.session }
-    const stamp: Stamp = { operation: random.operationId(), atMs: clock.wallMs() }
-    return {
-      partition,
-      me,
-      incarnation: incarnation ?? 0,
-      fenced: config?.fenced ?? false,
-      drainDeadlineMs: config?.drain.deadlineMs ?? Number.POSITIVE_INFINITY,
-      drainPolicy: config?.drain.policy ?? 'wait',
-      acquireDeadlineMs: config?.acquire.deadlineMs ?? Number.POSITIVE_INFINITY,
-      granteeOf: (to) => this.granteeOf(to),
-      stamp,
+  /** My name and live session; the same object as long as it is the same session. */
+  private me(): Owner | null {
+    const session = this.session?.live?.session ?? null
+    if (session === null) return null
+    if (this.identity?.session !== session) {
+      this.identity = { member: this.options.member, session }
     }
-  }
-
-  private granteeOf(to: MemberName): Owner | null {
-    const record = this.state.members.get(to)
-    if (record === undefined || !mayReceive(this.state, record)) return null
-    if (to === this.options.member && this.departure.isUnderWay) return null
-    return { member: record.member, session: record.session }
+    return this.identity
   }
 
   private holds(partition: PartitionId, grant: Grant): boolean {

@@ -14,13 +14,13 @@ import type { TenureError } from '../core/tenure-error.ts'
 import { isTenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
-import type { LossCause, Telemetry, WorkRefusal } from '../ports/telemetry.ts'
+import type { LossCause, Telemetry } from '../ports/telemetry.ts'
 import { createDeferred } from './deferred.ts'
 import { Gate } from './gate.ts'
 import type { Member } from './member.ts'
 import type { PartitionHost } from './partition-host.ts'
-import type { RunReporter } from './partition-run.ts'
 import { PartitionRun } from './partition-run.ts'
+import { type ReportParts, RunReports } from './run-reports.ts'
 import type { SessionDriver } from './session-driver.ts'
 import { WorkSlots } from './work-slots.ts'
 import type {
@@ -61,6 +61,7 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
   readonly done: Promise<void>
   private readonly options: WorkerRuntimeOptions<Cursor>
   private readonly core: Member
+  private readonly reportParts: ReportParts
   private readonly slots: WorkSlots
   private readonly runs = new Map<PartitionId, PartitionRun<Cursor>>()
   /** Runs not yet settled, by partition: the next grant waits for them. */
@@ -79,6 +80,8 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
     this.done = this.becameDone.promise
     this.slots = new WorkSlots(options.limits.perWorker ?? Number.POSITIVE_INFINITY)
     this.core = options.createMember(this, (error) => this.fail(error))
+    const { group, member, telemetry } = options
+    this.reportParts = { group, member, telemetry, core: this.core }
   }
 
   partitions(): readonly HeldPartition[] {
@@ -139,6 +142,7 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
   begin(partition: PartitionId, grant: Grant, session: SessionDriver): void {
     const { group, clock, handlers, limits } = this.options
     const { incarnation, generation, owner } = grant
+    const reporter = new RunReports(this.reportParts, partition, grant)
     const run = new PartitionRun<Cursor>({
       token: { group, partition, incarnation, generation, session: owner.session },
       grant,
@@ -146,7 +150,7 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
       handlers,
       slots: this.slots,
       clock,
-      reporter: this.reporterOf(partition, grant),
+      reporter,
       after: this.endings.get(partition) ?? Promise.resolve(),
     })
     this.runs.set(partition, run)
@@ -170,7 +174,8 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
     const run = this.runs.get(partition)
     if (run === undefined) return
     const { to, reason } = giveUp
-    this.record(partition, run.grant, { type: 'draining', to, reason, inFlight: run.inFlight })
+    const reports = new RunReports(this.reportParts, partition, run.grant)
+    reports.record({ type: 'draining', to, reason, inFlight: run.inFlight })
     this.options.serving.announce(partition, run.grant, false)
     run.drain(giveUp)
   }
@@ -231,52 +236,7 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
     const address = state.members.get(owner.member)?.address ?? ''
     return { ok: false, partition, owner: { member: owner.member, address } }
   }
-
-  private reporterOf(partition: PartitionId, grant: Grant): RunReporter {
-    const { group, member, telemetry } = this.options
-    const report = (event: RunEvent) => this.record(partition, grant, event)
-    return {
-      acquired: () => this.core.acquired(partition, grant),
-      acquireFailed: (error) => {
-        const retryMs = this.core.acquireFailed(partition, grant)
-        report({ type: 'acquire-failed', detail: describe(error), retryMs })
-      },
-      serving: (acquireMs) => report({ type: 'serving', acquireMs }),
-      runFailed: (error, retryMs) => {
-        report({ type: 'run-failed', detail: describe(error), retryMs })
-      },
-      handlerFailed: (handler, error) => {
-        report({ type: 'handler-failed', handler, detail: describe(error) })
-      },
-      drained: () => this.core.drained(partition, grant),
-      fenceAhead: (highest) => this.core.fenceAhead(partition, grant, highest),
-      refused: (reason: WorkRefusal) =>
-        telemetry.record({ type: 'work-refused', group, member, partition, reason }),
-    }
-  }
-
-  private record(partition: PartitionId, grant: Grant, event: RunEvent): void {
-    const { group, member, telemetry } = this.options
-    const { incarnation, generation } = grant
-    telemetry.record({ ...event, group, member, partition, incarnation, generation })
-  }
 }
-
-type RunEvent =
-  | { readonly type: 'serving'; readonly acquireMs: number }
-  | { readonly type: 'acquire-failed'; readonly detail: string; readonly retryMs: number }
-  | { readonly type: 'run-failed'; readonly detail: string; readonly retryMs: number }
-  | {
-      readonly type: 'handler-failed'
-      readonly handler: 'release' | 'lost'
-      readonly detail: string
-    }
-  | {
-      readonly type: 'draining'
-      readonly to: MemberName | null
-      readonly reason: GiveUp['reason']
-      readonly inFlight: number
-    }
 
 function heldStatus(gate: Gate): HeldPartition['status'] {
   switch (gate.status) {
@@ -292,8 +252,4 @@ function heldStatus(gate: Gate): HeldPartition['status'] {
     default:
       return gate.status satisfies never
   }
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
