@@ -56,7 +56,9 @@ export class MapHash {
     this.second = (this.second - lanes.second) >>> 0
   }
 
-  addPartition(
+  /** Adds what one partition counts (`sign` 1), or takes it away again (-1). */
+  countPartition(
+    sign: 1 | -1,
     partition: number,
     incarnation: number,
     generation: number,
@@ -64,26 +66,10 @@ export class MapHash {
     owner: Lanes,
   ): void {
     if (generation === 0) return
-    const { first, second } = owner
-    this.first += fold(FIRST_SEED, partition, incarnation, generation, phase, first)
-    this.first >>>= 0
-    this.second += fold(SECOND_SEED, partition, incarnation, generation, phase, second)
-    this.second >>>= 0
-  }
-
-  removePartition(
-    partition: number,
-    incarnation: number,
-    generation: number,
-    phase: number,
-    owner: Lanes,
-  ): void {
-    if (generation === 0) return
-    const { first, second } = owner
-    this.first -= fold(FIRST_SEED, partition, incarnation, generation, phase, first)
-    this.first >>>= 0
-    this.second -= fold(SECOND_SEED, partition, incarnation, generation, phase, second)
-    this.second >>>= 0
+    const first = fold(FIRST_SEED, partition, incarnation, generation, phase, owner.first)
+    const second = fold(SECOND_SEED, partition, incarnation, generation, phase, owner.second)
+    this.first = (this.first + sign * first) >>> 0
+    this.second = (this.second + sign * second) >>> 0
   }
 
   text(): string {

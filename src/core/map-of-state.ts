@@ -22,7 +22,9 @@ export function entryOfRecord(state: GroupState, partition: PartitionId): MapEnt
   const phase = state.phase(partition)
   const { incarnation, generation } = state.position(partition) ?? NEVER
   return {
-    ...{ partition, incarnation, generation },
+    partition,
+    incarnation,
+    generation,
     phase: phase === null ? 0 : MAP_PHASES.indexOf(phase),
     owner: state.owner(partition),
     revision: state.recordRevision(partition) || state.revision,

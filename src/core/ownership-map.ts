@@ -14,7 +14,6 @@
  * Not promised: that the map is current. It never authorises work.
  */
 import type { MemberName, PartitionId, SessionId } from './ids.ts'
-import type { Lanes } from './map-hash.ts'
 import { MapHash, NO_LANES } from './map-hash.ts'
 import type { GoneMember, MapMember } from './map-members.ts'
 import { MapMembers } from './map-members.ts'
@@ -132,7 +131,7 @@ export class OwnershipMap {
       this.owners[partition] === slot &&
       this.phases[partition] === phase
     if (same) return false
-    this.sums.removePartition(...this.summand(partition))
+    this.countIn(partition, -1)
     const before = this.owners[partition] as number
     if (before > 0) this.members.slot(before - 1).references -= 1
     if (slot > 0) this.members.slot(slot - 1).references += 1
@@ -140,7 +139,7 @@ export class OwnershipMap {
     this.generations[partition] = generation
     this.owners[partition] = slot
     this.phases[partition] = phase
-    this.sums.addPartition(...this.summand(partition))
+    this.countIn(partition, 1)
     return true
   }
 
@@ -258,14 +257,16 @@ export class OwnershipMap {
     return { partitions: this.partitions, owned, serving, members: this.members.liveCount }
   }
 
-  private summand(partition: PartitionId): [number, number, number, number, Lanes] {
+  /** Adds to the hash what the partition counts, or takes it away. */
+  private countIn(partition: PartitionId, sign: 1 | -1): void {
     const index = this.owners[partition] as number
-    return [
+    this.sums.countPartition(
+      sign,
       partition,
       this.incarnations[partition] as number,
       this.generations[partition] as number,
       this.phases[partition] as number,
       index === 0 ? NO_LANES : this.members.slot(index - 1).ownerLanes,
-    ]
+    )
   }
 }

@@ -28,26 +28,26 @@ type StoredRevoking = StoredRecord & { readonly record: Revoking }
 
 /** Brings what is known of the partition's move in step with its record. */
 export function followPartition(draft: RebalancerDraft, partition: PartitionId): void {
-  const stored = draft.group.record(partition)
   const slot = draft.slots.get(partitionSlot(partition))
   // The text that a commit compares is gone for good: it has landed, or never will.
-  if (slot !== undefined && slot.expected !== (stored?.raw ?? null)) {
+  if (slot !== undefined && slot.expected !== draft.group.text(partition)) {
     draft.slots.delete(partitionSlot(partition))
   }
   const known = draft.moves.get(partition)
-  if (stored?.record.phase === 'revoking') {
-    draft.moves.set(partition, trackedFrom(stored.record, known, draft.nowMs))
+  const revoking = storedRevoking(draft, partition)
+  if (revoking !== null) {
+    draft.moves.set(partition, trackedFrom(revoking.record, known, draft.nowMs))
     return
   }
   if (known === undefined) return
   if (known.seenAtMs === null && draft.isBusy(partitionSlot(partition))) return
   draft.moves.delete(partition)
-  end(draft, partition, known, outcomeOf(stored, known))
+  end(draft, partition, known, outcomeOf(draft.group.record(partition), known))
 }
 
 /** What was asked for and never showed in the map ends as refused once its answer is known. */
 export function followUnseen(draft: RebalancerDraft): void {
-  for (const [partition, move] of [...draft.moves]) {
+  for (const [partition, move] of draft.moves) {
     if (move.seenAtMs === null) followPartition(draft, partition)
   }
 }
@@ -98,7 +98,7 @@ export function rewriteTarget(
 export function enforceDeadlines(draft: RebalancerDraft): void {
   const { deadlineMs, policy } = draft.config.drain
   const waitMs = policy === 'wait' ? deadlineMs : deadlineMs + HEAD_START_MS
-  for (const [partition, move] of [...underWay(draft)]) {
+  for (const [partition, move] of underWay(draft)) {
     const dueAtMs = (move.seenAtMs ?? draft.nowMs) + waitMs
     if (draft.nowMs < dueAtMs) {
       draft.wakeAt(dueAtMs)
@@ -226,7 +226,9 @@ function isCancelling(draft: RebalancerDraft, move: TrackedMove): boolean {
   return draft.group.rebalances.get(move.id)?.state === 'cancelling'
 }
 
+/** Null in any other phase; only then nothing needs to be decoded. */
 function storedRevoking(draft: RebalancerDraft, partition: PartitionId): StoredRevoking | null {
+  if (draft.group.phase(partition) !== 'revoking') return null
   const stored = draft.group.record(partition)
   return stored?.record.phase === 'revoking' ? { raw: stored.raw, record: stored.record } : null
 }

@@ -15,7 +15,6 @@ import type { AssignedMove } from './assignor.ts'
 import { revoke } from './commit.ts'
 import { assignableMembers, assignGroup } from './group-assignment.ts'
 import type { MemberName } from './ids.ts'
-import type { PartitionRecord } from './partition-record.ts'
 import { recordRelease, spendBudget } from './rebalancer-budget.ts'
 import type { RebalancerDraft } from './rebalancer-draft.ts'
 import { partitionSlot } from './rebalancer-draft.ts'
@@ -62,11 +61,11 @@ export function release(draft: RebalancerDraft): void {
 /** Asks for one move, if the partition still stands as planned. */
 export function requestMove(draft: RebalancerDraft, move: QueuedMove): boolean {
   const { partition, from, to, id, reason, by } = move
-  const stored = draft.group.record(partition)
   const { wallMs } = draft.view
-  if (stored === null || !isMovable(draft, partition, from) || !draft.canReceive(to)) return false
+  if (!isMovable(draft, partition, from) || !draft.canReceive(to)) return false
+  const stored = draft.group.record(partition)
+  if (stored?.record.phase !== 'owned') return false
   const { raw, record } = stored
-  if (record.phase !== 'owned' || record.owner.member !== from) return false
   const pending = { id, to, reason, by, rewrites: 0, atMs: wallMs }
   draft.commit(revoke(partition, { raw, record }, pending, draft.session, draft.stamp(partition)))
   draft.moves.set(partition, {
@@ -82,12 +81,11 @@ export function requestMove(draft: RebalancerDraft, move: QueuedMove): boolean {
 
 /** Owned by this live member under the group's incarnation, and nothing under way for it. */
 export function isMovable(draft: RebalancerDraft, partition: number, from: MemberName): boolean {
-  const record: PartitionRecord | undefined = draft.group.record(partition)?.record
+  const { group } = draft
   return (
-    record?.phase === 'owned' &&
-    record.owner.member === from &&
-    record.incarnation === draft.group.incarnation &&
-    draft.group.isLive(record.owner) &&
+    group.phase(partition) === 'owned' &&
+    group.position(partition)?.incarnation === group.incarnation &&
+    group.liveOwner(partition)?.member === from &&
     draft.mayMoveFrom(from) &&
     draft.mayHaveOwner(partition) &&
     !draft.moves.has(partition) &&

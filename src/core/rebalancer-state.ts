@@ -101,6 +101,8 @@ export type RebalancerEvent =
   /** Answer to a record write or a lease that was to be closed; `inView`: the view shows it already. */
   | { readonly type: 'wrote'; readonly slot: string; readonly inView: boolean }
   | { readonly type: 'wake' }
+  /** What came within one turn of the event loop, in that order. */
+  | { readonly type: 'several'; readonly events: readonly RebalancerEvent[] }
 
 export type RebalancerAction =
   | { readonly type: 'commit'; readonly commit: Commit }

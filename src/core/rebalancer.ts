@@ -92,6 +92,9 @@ function fold(draft: RebalancerDraft, event: RebalancerEvent): void {
       return
     case 'wake':
       return
+    case 'several':
+      for (const one of event.events) fold(draft, one)
+      return
     default:
       event satisfies never
   }

@@ -81,7 +81,10 @@ export async function createWorker<Cursor>(options: CreateWorkerOptions<Cursor>)
     },
   })
   const reporting = reportConnection(broadcast, telemetry)
-  voice.listen((partition, position) => worker.heard(partition, position))
+  voice.listen(
+    (partition, position) => worker.heard(partition, position),
+    () => clock.monotonicMs() - (mirror.currentAtMs ?? Number.NEGATIVE_INFINITY),
+  )
   return worker
 }
 

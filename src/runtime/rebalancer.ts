@@ -78,6 +78,7 @@ class RebalancerDriver implements Rebalancer {
   private leading: Leading | null = null
   private changed = new Set<PartitionId>()
   private answered = new Set<PartitionId>()
+  private wrote: RebalancerEvent[] = []
   private turn: Timer | null = null
   private wake: Timer | null = null
 
@@ -125,7 +126,11 @@ class RebalancerDriver implements Rebalancer {
       ...{ group, keys, store, telemetry, mirror, teller: this.watcher },
       session: session.session,
       timeoutMs: ttlMs / 3,
-      wrote: (slot, inView) => this.step({ type: 'wrote', slot, inView }, session),
+      wrote: (slot, inView) => {
+        if (this.leading?.session !== session) return
+        this.wrote.push({ type: 'wrote', slot, inView })
+        this.stepSoon()
+      },
       deposed: () => this.resign(),
     })
     const step = startRebalancer(session.session, this.view(ttlMs), this.nowMs())
@@ -146,6 +151,7 @@ class RebalancerDriver implements Rebalancer {
     this.wake = null
     this.changed.clear()
     this.answered.clear()
+    this.wrote = []
     if (this.leading === null) return
     this.leading = null
     for (const listener of this.listeners) listener(false)
@@ -160,19 +166,21 @@ class RebalancerDriver implements Rebalancer {
   private stepSoon(): void {
     this.turn ??= this.options.clock.schedule(0, () => {
       this.turn = null
-      const changed = [...this.changed]
-      const answered = [...this.answered]
+      const events: RebalancerEvent[] = [
+        { type: 'changed', partitions: [...this.changed] },
+        { type: 'answered', partitions: [...this.answered] },
+        ...this.wrote,
+      ]
       this.changed.clear()
       this.answered.clear()
-      this.step({ type: 'changed', partitions: changed })
-      if (answered.length > 0) this.step({ type: 'answered', partitions: answered })
+      this.wrote = []
+      this.step({ type: 'several', events })
     })
   }
 
-  /** `session`: whose event this is; one of an earlier election is nobody's business any more. */
-  private step(event: RebalancerEvent, session = this.leading?.session): void {
+  private step(event: RebalancerEvent): void {
     const { leading } = this
-    if (leading === null || leading.session !== session) return
+    if (leading === null) return
     if (!leading.session.isLive) {
       leading.session.look()
       return

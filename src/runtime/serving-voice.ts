@@ -22,10 +22,17 @@ export type ServingVoiceOptions = {
 export interface ServingVoice {
   sessionLive(session: SessionId): void
   announce(partition: PartitionId, position: Position, serving: boolean): void
-  /** Each position that the map's deltas name. Hints. */
-  listen(heard: (partition: PartitionId, position: Position) => void): void
+  /**
+   * Each position that the map's deltas name. Hints, for a member that etcd's news do not reach: while
+   * they do, the deltas say nothing that it does not know by then, and are not read.
+   * @param newsAgeMs how old the last news of etcd are
+   */
+  listen(heard: (partition: PartitionId, position: Position) => void, newsAgeMs: () => number): void
   close(): void
 }
+
+/** The watch brings a change within this, or it brings none for now. */
+const NEWS_MS = 250
 
 export function createServingVoice(options: ServingVoiceOptions): ServingVoice {
   const { group, broadcast } = options
@@ -37,8 +44,9 @@ export function createServingVoice(options: ServingVoiceOptions): ServingVoice {
       hints = createServingHints({ ...options, session })
     },
     announce: (partition, position, serving) => hints?.announce(partition, position, serving),
-    listen: (heard) => {
+    listen: (heard, newsAgeMs) => {
       const ending = broadcast.subscribe(mapSubjects(group).delta, ({ data }) => {
+        if (newsAgeMs() < NEWS_MS) return
         const text = decodeFrame(data)
         const delta = text === null ? null : decodeDelta(text)
         for (const entry of delta?.entries ?? []) heard(entry.partition, entry)

@@ -1,6 +1,8 @@
 /**
  * Acquire: a group that is new to etcd, ten members that join at once, until every partition is
- * serving. The processes are warm; the group is cold.
+ * serving. The processes are warm; the group is cold. A process that was started just now takes several
+ * times as much processor time for it, until the engine has compiled what runs often: that first round is
+ * told on its own, and the rounds that count come after some that don't, for Tenure as for the limit.
  *
  * The rate counts from the end of the settle delay, which is a setting and no cost: a quiet time after
  * the last join, so that the first member doesn't take everything. The whole time, with joining and that
@@ -20,6 +22,7 @@ const CASES = [
 ]
 const MEMBERS = 10
 const SETTLE_MS = 500
+const WARM_UP = { partitions: 10_000, rounds: 6 }
 /** Long: no session is to be lost here, however slow the machine. */
 const LEASE_TTL_MS = 30_000
 /** Below this a machine is too busy to judge by. */
@@ -35,6 +38,7 @@ export const acquire: Scenario = {
   async *cases(context) {
     context.progress('acquire: looking for the limit')
     const limit = await findGrantLimit(context, MEMBERS)
+    yield coldCase(context)
     for (const { partitions, quick, full } of CASES) {
       if (partitions > context.partitionsMax) continue
       yield caseOf(context, limit, partitions, context.quick ? quick : full)
@@ -70,6 +74,30 @@ function caseOf(
   }
 }
 
+/** The members' first start in processes that have run no member yet; then on, until they are warm. */
+function coldCase(context: BenchContext): BenchCase {
+  const partitions = Math.min(WARM_UP.partitions, context.partitionsMax)
+  return {
+    name: `P = ${partitions}, processes just started`,
+    rounds: 1,
+    contenders: [
+      {
+        name: TENURE,
+        async measure() {
+          const first = await measureTenure(context, partitions, 'cold')
+          for (let round = 0; round < WARM_UP.rounds; round += 1) {
+            context.progress(`acquire: warming up, ${round + 1} of ${WARM_UP.rounds}`)
+            await measureTenure(context, partitions, `warm-${round}`)
+          }
+          return first
+        },
+      },
+    ],
+    comparisons: [],
+    rivalSettings: null,
+  }
+}
+
 async function measureLimit(limit: GrantLimit, partitions: number): Promise<Figures> {
   const value = await limit.measure(partitions)
   const note = limit.describe()
@@ -79,7 +107,7 @@ async function measureLimit(limit: GrantLimit, partitions: number): Promise<Figu
 async function measureTenure(
   context: BenchContext,
   partitions: number,
-  round: number,
+  round: number | string,
 ): Promise<Figures> {
   const group = `${context.runId}-acquire-${partitions}-${round}`
   const fleet = await joinFleet(context, {
