@@ -1,9 +1,9 @@
 /**
- * The records of a group as one process keeps them, in little memory: per partition the record's exact
- * text, and in typed arrays what is asked of every partition again and again (phase, owner, position,
- * mod revision). A whole record is decoded from its text when somebody asks for it; a bounded number of
- * decoded ones is kept. So 100,000 partitions cost the text of their records and 33 bytes each, not a
- * tree of objects each.
+ * The records of a group as one process keeps them, in little memory: typed arrays hold what is asked of
+ * every partition again and again (phase, owner, position, mod revision) and the rest of a plain grant,
+ * as nearly all records are. The exact text of such a record, and the record itself, are put together
+ * when somebody asks; any other record keeps its text. So 100,000 partitions cost some 50 bytes each, not
+ * their texts or a tree of objects. A bounded number of decoded records is kept.
  *
  * Owners are shared: partitions of one session name one `Owner` object, counted, and given up with the
  * last of them. A vacant partition's place names who held it last.
@@ -14,6 +14,7 @@ import type { StoredRecord } from './commit.ts'
 import type { PartitionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
 import { decodePartitionRecord } from './partition-record.ts'
+import { type PlainGrant, plainRecord, plainText } from './plain-grant.ts'
 import { outlineRecord } from './record-outline.ts'
 import type { Position } from './token.ts'
 
@@ -29,13 +30,19 @@ const FIRST_SIZE = 64
 type Decoded = { readonly partition: PartitionId; readonly stored: StoredRecord }
 
 export class PartitionTable {
-  private texts: (string | null)[] = []
+  /** Of the records that are no plain grants. */
+  private readonly texts = new Map<PartitionId, string>()
   private phases = new Uint8Array(0)
   private owners = new Int32Array(0)
   private previous = new Int32Array(0)
   private incarnations = new Float64Array(0)
   private generations = new Float64Array(0)
   private revisions = new Float64Array(0)
+  /** A plain grant's kind + 1; 0: not one, its text is kept. */
+  private kinds = new Uint8Array(0)
+  private operationsHigh = new Uint32Array(0)
+  private operationsLow = new Uint32Array(0)
+  private times = new Float64Array(0)
   private readonly decoded: (Decoded | undefined)[] = []
   private readonly names = new OwnerNames()
   private held = 0
@@ -54,11 +61,11 @@ export class PartitionTable {
   put(partition: PartitionId, raw: string, modRevision: number): void {
     const outline = outlineRecord(raw, partition)
     if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
-    if (this.texts[partition] === null) this.held += 1
+    if (!this.has(partition)) this.held += 1
     const owner = this.names.take(outline.owner ?? outline.previous)
     const previous = this.names.take(outline.previous)
     this.forget(partition)
-    this.texts[partition] = raw
+    this.keepRest(partition, raw, outline.plain)
     this.phases[partition] = PHASES.indexOf(outline.phase)
     this.owners[partition] = owner
     this.previous[partition] = previous
@@ -71,7 +78,8 @@ export class PartitionTable {
     if (!this.has(partition)) return
     this.held -= 1
     this.forget(partition)
-    this.texts[partition] = null
+    this.texts.delete(partition)
+    this.kinds[partition] = 0
     this.phases[partition] = 0
     this.owners[partition] = NOBODY
     this.previous[partition] = NOBODY
@@ -80,21 +88,27 @@ export class PartitionTable {
 
   /** The record and its exact text; null: never granted. */
   record(partition: PartitionId): StoredRecord | null {
-    const raw = this.texts[partition] ?? null
-    if (raw === null) return null
+    if (!this.has(partition)) return null
     const known = this.decoded[partition & (DECODED_MAX - 1)]
     if (known?.partition === partition) return known.stored
-    const stored = { record: decodePartitionRecord(raw, partition), raw }
-    this.keep(partition, stored)
+    const stored = this.decode(partition)
+    this.decoded[partition & (DECODED_MAX - 1)] = { partition, stored }
     return stored
   }
 
   has(partition: PartitionId): boolean {
-    return (this.texts[partition] ?? null) !== null
+    return (this.phases[partition] ?? 0) !== 0
   }
 
+  /** Null: never granted. */
   text(partition: PartitionId): string | null {
-    return this.texts[partition] ?? null
+    if (!this.has(partition)) return null
+    const known = this.decoded[partition & (DECODED_MAX - 1)]
+    if (known?.partition === partition) return known.stored.raw
+    const plain = this.plain(partition)
+    if (plain === null) return this.texts.get(partition) ?? null
+    const { at, owner, previous } = this.grant(partition)
+    return plainText(at, owner, previous, plain)
   }
 
   /** Null: never granted. */
@@ -137,8 +151,8 @@ export class PartitionTable {
 
   /** Partitions that have a record, ascending. */
   *partitions(): Iterable<PartitionId> {
-    for (let partition = 0; partition < this.texts.length; partition += 1) {
-      if (this.texts[partition] !== null) yield partition
+    for (let partition = 0; partition < this.phases.length; partition += 1) {
+      if (this.phases[partition] !== 0) yield partition
     }
   }
 
@@ -149,24 +163,68 @@ export class PartitionTable {
     this.names.drop(this.previous[partition] as number)
   }
 
-  private keep(partition: PartitionId, stored: StoredRecord): void {
-    this.decoded[partition & (DECODED_MAX - 1)] = { partition, stored }
+  /** What the outline does not tell. */
+  private keepRest(partition: PartitionId, raw: string, plain: PlainGrant | null): void {
+    if (plain === null) {
+      this.kinds[partition] = 0
+      this.texts.set(partition, raw)
+      return
+    }
+    this.texts.delete(partition)
+    this.kinds[partition] = plain.kind + 1
+    this.operationsHigh[partition] = plain.high
+    this.operationsLow[partition] = plain.low
+    this.times[partition] = plain.atMs
+  }
+
+  private plain(partition: PartitionId): PlainGrant | null {
+    const kind = (this.kinds[partition] as number) - 1
+    if (kind < 0) return null
+    return {
+      kind,
+      high: this.operationsHigh[partition] as number,
+      low: this.operationsLow[partition] as number,
+      atMs: this.times[partition] as number,
+    }
+  }
+
+  private grant(partition: PartitionId) {
+    return {
+      at: this.position(partition) as Position,
+      owner: this.lastOwner(partition) as Owner,
+      previous: this.previousOwner(partition),
+    }
+  }
+
+  private decode(partition: PartitionId): StoredRecord {
+    const plain = this.plain(partition)
+    if (plain === null) {
+      const raw = this.texts.get(partition) ?? ''
+      return { record: decodePartitionRecord(raw, partition), raw }
+    }
+    const { at, owner, previous } = this.grant(partition)
+    return {
+      record: plainRecord(at, owner, previous, plain),
+      raw: plainText(at, owner, previous, plain),
+    }
   }
 
   private grow(partitions: number): void {
     const size = Math.max(FIRST_SIZE, partitions)
-    const known = this.phases.length
     this.phases = grown(this.phases, new Uint8Array(size))
     this.owners = grown(this.owners, new Int32Array(size).fill(NOBODY))
     this.previous = grown(this.previous, new Int32Array(size).fill(NOBODY))
     this.incarnations = grown(this.incarnations, new Float64Array(size))
     this.generations = grown(this.generations, new Float64Array(size))
     this.revisions = grown(this.revisions, new Float64Array(size))
-    for (let partition = known; partition < size; partition += 1) this.texts.push(null)
+    this.kinds = grown(this.kinds, new Uint8Array(size))
+    this.operationsHigh = grown(this.operationsHigh, new Uint32Array(size))
+    this.operationsLow = grown(this.operationsLow, new Uint32Array(size))
+    this.times = grown(this.times, new Float64Array(size))
   }
 }
 
-function grown<T extends Uint8Array | Int32Array | Float64Array>(from: T, to: T): T {
+function grown<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(from: T, to: T): T {
   to.set(from)
   return to
 }
@@ -181,7 +239,7 @@ class OwnerNames {
   take(named: Owner | null): number {
     if (named === null) return NOBODY
     const { member, session } = named
-    const key = `${session} ${member}`
+    const key = nameOf(named)
     let number = this.numbers.get(key)
     if (number === undefined) {
       number = this.free.pop() ?? this.owners.length
@@ -199,7 +257,7 @@ class OwnerNames {
     const count = (this.counts[number] ?? 1) - 1
     this.counts[number] = count
     if (count > 0) return
-    this.numbers.delete(`${owner.session} ${owner.member}`)
+    this.numbers.delete(nameOf(owner))
     this.owners[number] = null
     this.free.push(number)
   }
@@ -207,4 +265,9 @@ class OwnerNames {
   owner(number: number): Owner | null {
     return number < 0 ? null : (this.owners[number] ?? null)
   }
+}
+
+/** Of another text for each other pair, whatever characters somebody wrote. */
+function nameOf({ member, session }: Owner): string {
+  return `${session.length} ${session} ${member}`
 }

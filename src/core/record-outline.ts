@@ -3,10 +3,13 @@
  * hundred members, ninety-nine never look at the rest. Only texts as this build writes them are read so;
  * any other (another phase, another writer's order, unknown fields) is decoded in full, so the outline is
  * always that of the decoded record, or the same error.
+ *
+ * Nearly all records are *plain* grants (`plain-grant.ts`), of which the outline is everything.
  */
 import type { MemberName, PartitionId, SessionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
 import { decodePartitionRecord, recordOwner } from './partition-record.ts'
+import { type PlainGrant, plainGrant } from './plain-grant.ts'
 
 export type RecordOutline = {
   readonly phase: PartitionRecord['phase']
@@ -14,6 +17,8 @@ export type RecordOutline = {
   readonly generation: number
   readonly owner: Owner | null
   readonly previous: Owner | null
+  /** Null: the record holds more than the outline and this tell. */
+  readonly plain: PlainGrant | null
 }
 
 /** As JSON has it: with a nought before other digits it is no number. */
@@ -21,10 +26,10 @@ const WHOLE = '(?:0|[1-9]\\d{0,14})'
 /** Nothing that JSON escapes. */
 const TEXT = '[^"\\\\\\u0000-\\u001f]*'
 const OWNER = `\\{"member":"(${TEXT})","session":"(${TEXT})"`
-const PREVIOUS = `(?:null|${OWNER},"incarnation":${WHOLE},"generation":${WHOLE}\\})`
+const PREVIOUS = `(?:null|${OWNER},"incarnation":(${WHOLE}),"generation":(${WHOLE})\\})`
 const GRANT =
-  `"incarnation":(${WHOLE}),"generation":(${WHOLE}),"owner":${OWNER}\\},"how":"[a-z-]+",` +
-  `"previous":${PREVIOUS},"operation":"${TEXT}","atMs":${WHOLE}`
+  `"incarnation":(${WHOLE}),"generation":(${WHOLE}),"owner":${OWNER}\\},"how":"([a-z-]+)",` +
+  `"previous":${PREVIOUS},"operation":"(${TEXT})","atMs":(${WHOLE})`
 const MOVE =
   `"move":\\{"id":"${TEXT}","to":(?:null|"${TEXT}"),"reason":"[a-z-]+","by":"${TEXT}",` +
   `"rewrites":(?:0|[1-9]\\d{0,8}),"atMs":${WHOLE}\\}`
@@ -36,16 +41,22 @@ export function outlineRecord(text: string, partition: PartitionId): RecordOutli
   const owned = OWNED.exec(text)
   const read = owned ?? REVOKING.exec(text)
   if (read === null) return outlineOf(decodePartitionRecord(text, partition))
-  const [, incarnation, generation, member, session, before, sessionBefore] = read
+  const incarnation = Number(read[1])
+  const generation = Number(read[2])
+  const before = read[6]
+  const isChained =
+    before === undefined || (Number(read[8]) === incarnation && Number(read[9]) === generation - 1)
   return {
     phase: owned === null ? 'revoking' : 'owned',
-    incarnation: Number(incarnation),
-    generation: Number(generation),
-    owner: { member: member as MemberName, session: session as SessionId },
+    incarnation,
+    generation,
+    owner: { member: read[3] as MemberName, session: read[4] as SessionId },
     previous:
-      before === undefined
+      before === undefined ? null : { member: before as MemberName, session: read[7] as SessionId },
+    plain:
+      owned === null || !isChained
         ? null
-        : { member: before as MemberName, session: sessionBefore as SessionId },
+        : plainGrant(read[5] as string, read[10] as string, Number(read[11])),
   }
 }
 
@@ -54,8 +65,11 @@ function outlineOf(record: PartitionRecord): RecordOutline {
   const owner = recordOwner(record)
   const previous = record.previous ?? null
   return {
-    ...{ phase, incarnation, generation },
+    phase,
+    incarnation,
+    generation,
     owner: owner && { member: owner.member, session: owner.session },
     previous: previous && { member: previous.member, session: previous.session },
+    plain: null,
   }
 }

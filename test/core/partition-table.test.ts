@@ -4,10 +4,18 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
 import { memberName, operationId, sessionId } from '../../src/core/ids.ts'
 import type { Owner, PartitionRecord } from '../../src/core/partition-record.ts'
-import { encodePartitionRecord, recordOwner } from '../../src/core/partition-record.ts'
+import {
+  decodePartitionRecord,
+  encodePartitionRecord,
+  recordOwner,
+} from '../../src/core/partition-record.ts'
 import { PartitionTable } from '../../src/core/partition-table.ts'
+import { outlineRecord } from '../../src/core/record-outline.ts'
 import { isTenureError } from '../../src/core/tenure-error.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
 
@@ -20,10 +28,15 @@ function ownerOf(number: number): Owner {
 
 function recordOf(draw: number, generation: number): PartitionRecord {
   const owner = ownerOf(draw % 13)
+  // Mostly the grant before; now and then one of another incarnation, as after a restore.
+  const before =
+    draw % 5 === 0
+      ? { incarnation: 1, generation: 1 }
+      : { incarnation: 1_764_440_000 + (draw % 2), generation: generation - 1 }
   const common = {
     ...{ incarnation: 1_764_440_000 + (draw % 2), generation, atMs: 5, unknown: null },
     operation: operationId(generation.toString(16).padStart(16, '0')),
-    previous: draw % 3 === 0 ? null : { ...ownerOf(draw % 11), incarnation: 1, generation: 1 },
+    previous: draw % 3 === 0 ? null : { ...ownerOf(draw % 11), ...before },
   }
   const move = {
     id: 'm',
@@ -35,8 +48,13 @@ function recordOf(draw: number, generation: number): PartitionRecord {
   switch (draw % 4) {
     case 0:
       return { ...common, phase: 'vacant' }
-    case 1:
-      return { ...common, phase: 'owned', owner, how: 'election' }
+    case 1: {
+      // In the order in which a grant is written.
+      const { incarnation, previous, operation, atMs, unknown } = common
+      const position = { incarnation, generation }
+      const how = 'election' as const
+      return { phase: 'owned', ...position, owner, how, previous, operation, atMs, unknown }
+    }
     case 2:
       return { ...common, phase: 'revoking', owner, how: 'election', move: { ...move, atMs: 1 } }
     default:
@@ -66,6 +84,7 @@ test('partition table, random puts and deletes, answers as a map of decoded reco
     const record = kept?.record ?? null
     assert.deepEqual(
       {
+        text: table.text(partition),
         stored: table.record(partition),
         phase: table.phase(partition),
         owner: table.owner(partition),
@@ -75,6 +94,7 @@ test('partition table, random puts and deletes, answers as a map of decoded reco
         modRevision: table.modRevision(partition),
       },
       {
+        text: kept?.raw ?? null,
         stored: kept === undefined ? null : { record: kept.record, raw: kept.raw },
         phase: record?.phase ?? null,
         owner: recordOwner(record),
@@ -117,3 +137,76 @@ test('partition table, owners that come and go, keep no more names than partitio
     assert.equal(table.owner(0), table.owner(1), 'one object for both')
   }
 })
+
+test('partition table, of any text that is a record, gives back the text and what it decodes to', () => {
+  const plain = { ...recordOf(1, 7), previous: { ...ownerOf(3), ...at(6) } } as PartitionRecord
+  const first = { ...recordOf(9, 1), previous: null } as PartitionRecord
+  const texts = [plain, first, { ...plain, how: 'hand-over' } as PartitionRecord].map(
+    encodePartitionRecord,
+  )
+  for (const text of texts) assert.notEqual(outlineRecord(text, 0).plain, null, text)
+  const character = fc.constantFrom(...'0123456789{}[]",:.-abcdefnull\\ \n')
+  const change = fc.record({
+    at: fc.nat(400),
+    cut: fc.nat(3),
+    put: fc.array(character, { maxLength: 3 }),
+  })
+  let plainToo = 0
+  fc.assert(
+    fc.property(fc.constantFrom(...texts), fc.array(change, { maxLength: 2 }), (text, changes) => {
+      const changed = changes.reduce(
+        (now, { at, cut, put }) => now.slice(0, at) + put.join('') + now.slice(at + cut),
+        text,
+      )
+      const table = new PartitionTable()
+      try {
+        table.put(0, changed, 1)
+      } catch {
+        return
+      }
+      if (outlineRecord(changed, 0).plain !== null) plainToo += 1
+      assert.equal(table.text(0), changed)
+      assert.deepEqual(table.record(0), {
+        record: decodePartitionRecord(changed, 0),
+        raw: changed,
+      })
+      assert.equal(table.text(0), changed)
+    }),
+    { numRuns: 20_000 },
+  )
+  assert.ok(plainToo > 1000, `${plainToo} of them plain`)
+})
+
+test('partition table, of plain grants, keeps neither texts nor records on the heap', () => {
+  const size = 20_000
+  const fill = () => {
+    const table = new PartitionTable()
+    table.reserve(size)
+    for (let partition = 0; partition < size; partition += 1) {
+      const previous = { ...ownerOf(partition % 11), ...at(partition) }
+      const record = { ...recordOf(1, partition + 1), previous } as PartitionRecord
+      table.put(partition, encodePartitionRecord(record), partition + 1)
+    }
+    return table
+  }
+  fill()
+  const collect = collector()
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const table = fill()
+  collect()
+  const bytes = (process.memoryUsage().heapUsed - before) / size
+  assert.equal(table.size, size)
+  // A text alone would be 330.
+  assert.ok(bytes < 60, `${bytes} bytes each`)
+})
+
+/** The engine's collector, which only a flag makes known. */
+function collector(): () => void {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc') as () => void
+}
+
+function at(generation: number) {
+  return { incarnation: 1_764_440_001, generation }
+}

@@ -45,6 +45,12 @@ function written(): readonly string[] {
   return [first, asked, second, toNobody, third, halted].map(({ value }) => value)
 }
 
+/** What the outline says itself; what it tells of a plain grant is tested with the table that keeps it. */
+function bareOutline(text: string) {
+  const { plain: _, ...outline } = outlineRecord(text, 7)
+  return outline
+}
+
 function decodedOutline(text: string) {
   const record = decodePartitionRecord(text, 7)
   const { phase, incarnation, generation } = record
@@ -62,7 +68,7 @@ function outcomeOf(run: () => unknown): unknown {
 }
 
 test('record outline, of all that commits write, is that of the decoded record', () => {
-  for (const text of written()) assert.deepEqual(outlineRecord(text, 7), decodedOutline(text), text)
+  for (const text of written()) assert.deepEqual(bareOutline(text), decodedOutline(text), text)
 })
 
 test('record outline, of a grant or a revoke, parses nothing', (t) => {
@@ -103,7 +109,7 @@ test('record outline, of a text with characters changed, is that of the decoded 
           text,
         )
         assert.deepEqual(
-          outcomeOf(() => outlineRecord(changed, 7)),
+          outcomeOf(() => bareOutline(changed)),
           outcomeOf(() => decodedOutline(changed)),
           changed,
         )
