@@ -11,7 +11,7 @@
  * Not promised: that two calls of `record` answer the same object. Records are compared by their text.
  */
 import type { StoredRecord } from './commit.ts'
-import type { PartitionId } from './ids.ts'
+import type { PartitionId, SessionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
 import { decodePartitionRecord } from './partition-record.ts'
 import { type PlainGrant, plainRecord, plainText } from './plain-grant.ts'
@@ -106,9 +106,7 @@ export class PartitionTable {
     const known = this.decoded[partition & (DECODED_MAX - 1)]
     if (known?.partition === partition) return known.stored.raw
     const plain = this.plain(partition)
-    if (plain === null) return this.texts.get(partition) ?? null
-    const { at, owner, previous } = this.grant(partition)
-    return plainText(at, owner, previous, plain)
+    return plain === null ? (this.texts.get(partition) ?? null) : plainText(plain)
   }
 
   /** Null: never granted. */
@@ -181,6 +179,10 @@ export class PartitionTable {
     const kind = (this.kinds[partition] as number) - 1
     if (kind < 0) return null
     return {
+      incarnation: this.incarnations[partition] as number,
+      generation: this.generations[partition] as number,
+      owner: this.lastOwner(partition) as Owner,
+      previous: this.previousOwner(partition),
       kind,
       high: this.operationsHigh[partition] as number,
       low: this.operationsLow[partition] as number,
@@ -188,25 +190,11 @@ export class PartitionTable {
     }
   }
 
-  private grant(partition: PartitionId) {
-    return {
-      at: this.position(partition) as Position,
-      owner: this.lastOwner(partition) as Owner,
-      previous: this.previousOwner(partition),
-    }
-  }
-
   private decode(partition: PartitionId): StoredRecord {
     const plain = this.plain(partition)
-    if (plain === null) {
-      const raw = this.texts.get(partition) ?? ''
-      return { record: decodePartitionRecord(raw, partition), raw }
-    }
-    const { at, owner, previous } = this.grant(partition)
-    return {
-      record: plainRecord(at, owner, previous, plain),
-      raw: plainText(at, owner, previous, plain),
-    }
+    if (plain !== null) return { record: plainRecord(plain), raw: plainText(plain) }
+    const raw = this.texts.get(partition) ?? ''
+    return { record: decodePartitionRecord(raw, partition), raw }
   }
 
   private grow(partitions: number): void {
@@ -231,22 +219,20 @@ function grown<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(f
 
 /** Owners by number, each once; a number is free again when nobody names it any more. */
 class OwnerNames {
-  private readonly numbers = new Map<string, number>()
+  /** By session, of which each has one owner; whoever claims another's is found by both names. */
+  private readonly numbers = new Map<SessionId, number>()
+  private readonly claimed = new Map<string, number>()
   private readonly owners: (Owner | null)[] = []
   private readonly counts: number[] = []
   private readonly free: number[] = []
 
   take(named: Owner | null): number {
     if (named === null) return NOBODY
-    const { member, session } = named
-    const key = nameOf(named)
-    let number = this.numbers.get(key)
-    if (number === undefined) {
-      number = this.free.pop() ?? this.owners.length
-      this.numbers.set(key, number)
-      this.owners[number] = { member, session }
-      this.counts[number] = 0
-    }
+    const known = this.numbers.get(named.session)
+    const number =
+      known !== undefined && this.owners[known]?.member === named.member
+        ? known
+        : (this.claimed.get(claimOf(named)) ?? this.add(named, known === undefined))
     this.counts[number] = (this.counts[number] ?? 0) + 1
     return number
   }
@@ -257,7 +243,8 @@ class OwnerNames {
     const count = (this.counts[number] ?? 1) - 1
     this.counts[number] = count
     if (count > 0) return
-    this.numbers.delete(nameOf(owner))
+    if (this.numbers.get(owner.session) === number) this.numbers.delete(owner.session)
+    else this.claimed.delete(claimOf(owner))
     this.owners[number] = null
     this.free.push(number)
   }
@@ -265,9 +252,18 @@ class OwnerNames {
   owner(number: number): Owner | null {
     return number < 0 ? null : (this.owners[number] ?? null)
   }
+
+  private add({ member, session }: Owner, isFirst: boolean): number {
+    const number = this.free.pop() ?? this.owners.length
+    this.owners[number] = { member, session }
+    this.counts[number] = 0
+    if (isFirst) this.numbers.set(session, number)
+    else this.claimed.set(claimOf({ member, session }), number)
+    return number
+  }
 }
 
-/** Of another text for each other pair, whatever characters somebody wrote. */
-function nameOf({ member, session }: Owner): string {
+/** Another text for each other pair, whatever characters somebody wrote. */
+function claimOf({ member, session }: Owner): string {
   return `${session.length} ${session} ${member}`
 }

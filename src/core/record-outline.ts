@@ -9,7 +9,7 @@
 import type { MemberName, PartitionId, SessionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
 import { decodePartitionRecord, recordOwner } from './partition-record.ts'
-import { type PlainGrant, plainGrant } from './plain-grant.ts'
+import { OWNER, type PlainGrant, readPlainGrant, TEXT, WHOLE } from './plain-grant.ts'
 
 export type RecordOutline = {
   readonly phase: PartitionRecord['phase']
@@ -21,15 +21,10 @@ export type RecordOutline = {
   readonly plain: PlainGrant | null
 }
 
-/** As JSON has it: with a nought before other digits it is no number. */
-const WHOLE = '(?:0|[1-9]\\d{0,14})'
-/** Nothing that JSON escapes. */
-const TEXT = '[^"\\\\\\u0000-\\u001f]*'
-const OWNER = `\\{"member":"(${TEXT})","session":"(${TEXT})"`
-const PREVIOUS = `(?:null|${OWNER},"incarnation":(${WHOLE}),"generation":(${WHOLE})\\})`
+const PREVIOUS = `(?:null|${OWNER},"incarnation":${WHOLE},"generation":${WHOLE}\\})`
 const GRANT =
-  `"incarnation":(${WHOLE}),"generation":(${WHOLE}),"owner":${OWNER}\\},"how":"([a-z-]+)",` +
-  `"previous":${PREVIOUS},"operation":"(${TEXT})","atMs":(${WHOLE})`
+  `"incarnation":(${WHOLE}),"generation":(${WHOLE}),"owner":${OWNER}\\},"how":"[a-z-]+",` +
+  `"previous":${PREVIOUS},"operation":"${TEXT}","atMs":${WHOLE}`
 const MOVE =
   `"move":\\{"id":"${TEXT}","to":(?:null|"${TEXT}"),"reason":"[a-z-]+","by":"${TEXT}",` +
   `"rewrites":(?:0|[1-9]\\d{0,8}),"atMs":${WHOLE}\\}`
@@ -38,25 +33,25 @@ const REVOKING = new RegExp(`^\\{"v":1,"phase":"revoking",${GRANT},${MOVE}\\}$`)
 
 /** @throws TenureError as `decodePartitionRecord` does */
 export function outlineRecord(text: string, partition: PartitionId): RecordOutline {
+  const plain = readPlainGrant(text)
+  if (plain !== null) {
+    const { incarnation, generation, owner, previous } = plain
+    return { phase: 'owned', incarnation, generation, owner, previous, plain }
+  }
   const owned = OWNED.exec(text)
   const read = owned ?? REVOKING.exec(text)
   if (read === null) return outlineOf(decodePartitionRecord(text, partition))
-  const incarnation = Number(read[1])
-  const generation = Number(read[2])
-  const before = read[6]
-  const isChained =
-    before === undefined || (Number(read[8]) === incarnation && Number(read[9]) === generation - 1)
+  const [, incarnation, generation, member, session, before, sessionBefore] = read
   return {
     phase: owned === null ? 'revoking' : 'owned',
-    incarnation,
-    generation,
-    owner: { member: read[3] as MemberName, session: read[4] as SessionId },
+    incarnation: Number(incarnation),
+    generation: Number(generation),
+    owner: { member: member as MemberName, session: session as SessionId },
     previous:
-      before === undefined ? null : { member: before as MemberName, session: read[7] as SessionId },
-    plain:
-      owned === null || !isChained
+      before === undefined
         ? null
-        : plainGrant(read[5] as string, read[10] as string, Number(read[11])),
+        : { member: before as MemberName, session: sessionBefore as SessionId },
+    plain: null,
   }
 }
 
