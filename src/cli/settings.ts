@@ -206,13 +206,13 @@ const GROUP: readonly Setting[] = [
   ),
   groupSetting(
     'budget.movesInFlight',
-    'moves at once in the group [1024]',
+    'moves at once in the group [a sixteenth of the partitions, at least 16]',
     '--moves-in-flight <number>',
     count(1),
   ),
   groupSetting(
     'budget.movesInFlightPerMember',
-    'moves at once per member [512]',
+    'moves at once per member [half of that]',
     '--moves-in-flight-per-member <number>',
     count(1),
   ),

@@ -29,12 +29,14 @@ export type GroupConfig = {
   }
   /** How long elections wait for the previous owner's name; 0: not at all. */
   readonly restartGraceMs: number
-  readonly budget: {
-    readonly movesInFlight: number
-    readonly movesInFlightPerMember: number
-    /** 0: no limit. */
-    readonly movesPerMinute: number
-  }
+  readonly budget: ChurnBudget
+}
+
+export type ChurnBudget = {
+  readonly movesInFlight: number
+  readonly movesInFlightPerMember: number
+  /** 0: no limit. */
+  readonly movesPerMinute: number
 }
 
 export const DEFAULT_GROUP_CONFIG: GroupConfig = {
@@ -46,11 +48,17 @@ export const DEFAULT_GROUP_CONFIG: GroupConfig = {
   acquire: { deadlineMs: 30_000 },
   settle: { firstGrantMs: 500, balanceMs: 1000 },
   restartGraceMs: 0,
-  budget: {
-    movesInFlight: 1024,
-    movesInFlightPerMember: 512,
-    movesPerMinute: 0,
-  },
+  budget: budgetOf(64),
+}
+
+/**
+ * One partition in sixteen may move at once: what a rebalance stops at any moment is what a member of
+ * sixteen would take with it. Small groups move more at once, so that slow drains don't wait for each
+ * other.
+ */
+export function budgetOf(partitions: number): ChurnBudget {
+  const movesInFlight = Math.max(16, Math.ceil(partitions / 16))
+  return { movesInFlight, movesInFlightPerMember: Math.ceil(movesInFlight / 2), movesPerMinute: 0 }
 }
 
 /** Settings as a caller gives them: any part, the rest from the group or the defaults. */
@@ -64,8 +72,9 @@ export type GroupSettings = {
 export function newGroupConfig(settings: GroupSettings): GroupConfig {
   const base = DEFAULT_GROUP_CONFIG
   const fenced = settings.fenced ?? base.fenced
+  const partitions = settings.partitions ?? base.partitions
   return checkGroupConfig({
-    partitions: settings.partitions ?? base.partitions,
+    partitions,
     leaseTtlMs: settings.leaseTtlMs ?? base.leaseTtlMs,
     marginMs: settings.marginMs ?? base.marginMs,
     fenced,
@@ -77,7 +86,7 @@ export function newGroupConfig(settings: GroupSettings): GroupConfig {
     acquire: { ...base.acquire, ...settings.acquire },
     settle: { ...base.settle, ...settings.settle },
     restartGraceMs: settings.restartGraceMs ?? base.restartGraceMs,
-    budget: { ...base.budget, ...settings.budget },
+    budget: { ...budgetOf(partitions), ...settings.budget },
   })
 }
 

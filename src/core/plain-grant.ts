@@ -102,6 +102,12 @@ export function plainRecord(grant: PlainGrant): PartitionRecord & { readonly pha
   }
 }
 
+const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** Looked up: the engine takes ten times as long to write a number in hexadecimal. */
 function hex8(value: number): string {
-  return value.toString(16).padStart(8, '0')
+  return (
+    `${BYTES[value >>> 24]}${BYTES[(value >>> 16) & 0xff]}` +
+    `${BYTES[(value >>> 8) & 0xff]}${BYTES[value & 0xff]}`
+  )
 }
