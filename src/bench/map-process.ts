@@ -98,6 +98,10 @@ export async function openMapSource(argument: MapArgument) {
   }
   await putAll(Array.from({ length: partitions }, (_, partition) => recordText(partition, 0)))
   let deltaBytes = 0
+  let deltas: Uint8Array[][] = []
+  const hearing = broadcast.value.subscribe(mapSubjects(group).delta, ({ data }) => {
+    deltas.at(-1)?.push(data.slice())
+  })
   const publisher = createMapPublisher({
     ...{ group: group as GroupName, broadcast: broadcast.value, clock, state: mirror.state },
     publisherId: random.operationId(),
@@ -150,8 +154,10 @@ export async function openMapSource(argument: MapArgument) {
     async commit(commits: number, count: number, gapMs: number): Promise<MapCommits> {
       const done: MapCommit[] = []
       deltaBytes = 0
+      deltas = []
       for (let index = 0; index < commits; index += 1) {
         round += 1
+        deltas.push([])
         const values = Array.from({ length: count }, (_, place) => recordText(place, round))
         const seen = mirrored(count - 1, values.at(-1) ?? '')
         const sentMs = machineMs()
@@ -161,6 +167,10 @@ export async function openMapSource(argument: MapArgument) {
         await delay(gapMs)
       }
       return { commits: done, deltaBytes: deltaBytes / commits }
+    },
+    /** What the last commits were told with, one after the other. */
+    deltas(): readonly (readonly Uint8Array[])[] {
+      return deltas.filter((parts) => parts.length > 0)
     },
     /** Bytes of the answer to a request for a snapshot, headers of its pieces included. */
     async snapshotBytes(): Promise<number> {
@@ -177,6 +187,7 @@ export async function openMapSource(argument: MapArgument) {
     },
     async close(): Promise<void> {
       publisher.close()
+      hearing.close()
       mirror.close()
       for (const end of endings) await end()
       raw.close()

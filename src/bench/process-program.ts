@@ -12,7 +12,7 @@ import { type JoinArgument, MemberProcess } from './member-process.ts'
 import type { FromProcess, ToProcess } from './process-messages.ts'
 import type { FenceArgument, RawFences } from './raw-fences.ts'
 import { type MovesArgument, RawMoves } from './raw-moves.ts'
-import { RawNats } from './raw-nats.ts'
+import { NUMBER_BYTES, RawNats } from './raw-nats.ts'
 import { type RawPrepareArgument, RawProcess } from './raw-process.ts'
 import { type LookupArgument, RawLookup } from './raw-ring.ts'
 
@@ -32,6 +32,7 @@ let lookup: RawLookup | null = null
 let source: MapSource | null = null
 const followers = new MapFollowers()
 let nats: RawNats | null = null
+let readers: RawNats | null = null
 let fences: RawFences | null = null
 const opened = <T>(one: T | null): T => {
   if (one === null) throw new Error('open first')
@@ -111,7 +112,9 @@ const calls = {
   mapUnfollow: async (_: null) => {
     followers.close()
     await nats?.close()
+    await readers?.close()
     nats = null
+    readers = null
   },
   natsOpen: async (to: { readonly nats: NatsOptions }) => {
     nats = new RawNats(to.nats)
@@ -123,13 +126,24 @@ const calls = {
   }) => {
     nats = new RawNats(to.nats)
     await nats.subscribe(to.subject, to.count)
+    readers = new RawNats(to.nats)
+    await readers.subscribe(`${to.subject}.read`, to.count, true)
   },
+  /** Bodies of these sizes, of which nothing is read. */
   natsPublish: (what: {
     readonly subject: string
     readonly sizes: readonly number[]
     readonly gapMs: number
-  }) => opened(nats).publish(what.subject, what.sizes, what.gapMs),
+  }) => {
+    const bodies = what.sizes.map((size) => [Buffer.alloc(Math.max(0, size - NUMBER_BYTES), 120)])
+    return opened(nats).publish(what.subject, bodies, what.gapMs)
+  },
+  /** The deltas of the last commits, once more, for those who read. */
+  natsRepublish: ({ subject, gapMs }: { readonly subject: string; readonly gapMs: number }) =>
+    opened(nats).publish(`${subject}.read`, opened(source).deltas(), gapMs),
   natsArrived: async (_: null) => opened(nats).arrived(),
+  natsRead: async (_: null) => opened(readers).arrived(),
+  natsForget: async (_: null) => opened(readers).forget(),
   fenceOpen: async (argument: FenceArgument) => {
     // Loads the clients of all resources, which no other scenario needs and not every user has.
     const { RawFences: Fences } = await import('./raw-fences.ts')

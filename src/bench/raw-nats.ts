@@ -1,11 +1,15 @@
-/** NATS with nothing on top: the limit of the broadcast. Each message begins with its number. */
+/**
+ * NATS with nothing on top: the limit of the broadcast. Each message begins with its number. A subscriber
+ * may also read what it gets, as any must that is to know what changed: that far nobody comes with less.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { NatsConnection } from 'nats'
 import { machineMs } from '../dev/machine-time.ts'
 import { type NatsLink, type NatsOptions, openNatsLink } from '../nats/nats-link.ts'
+import { decodeFrame } from '../runtime/map-frames.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
-const NUMBER_BYTES = 4
+export const NUMBER_BYTES = 4
 
 export type RawArrivals = readonly (readonly number[])[]
 
@@ -18,40 +22,49 @@ export class RawNats {
     this.link = openNatsLink(options)
   }
 
-  async subscribe(subject: string, count: number): Promise<void> {
+  /** @param reads whether a message's body is inflated and parsed before it counts as arrived */
+  async subscribe(subject: string, count: number, reads = false): Promise<void> {
     const connection = await this.connected()
     this.arrivals = Array.from({ length: count }, () => [])
     for (const arrivals of this.arrivals) {
       connection.subscribe(subject, {
         callback: (_error, message) => {
-          arrivals[Buffer.from(message.data).readUInt32LE(0)] = machineMs()
+          const { data } = message
+          if (reads) JSON.parse(decodeFrame(data.subarray(NUMBER_BYTES)) ?? 'null')
+          arrivals[Buffer.from(data).readUInt32LE(0)] = machineMs()
         },
       })
     }
     await connection.flush()
   }
 
-  /** Publishes messages of these sizes one after the other; when each was sent. */
+  /** Publishes these bodies one after the other, each in its parts; when the first part was sent. */
   async publish(
     subject: string,
-    sizes: readonly number[],
+    bodies: readonly (readonly Uint8Array[])[],
     gapMs: number,
   ): Promise<readonly number[]> {
     const connection = await this.connected()
     const sentMs: number[] = []
-    for (const [number, size] of sizes.entries()) {
-      const data = Buffer.alloc(Math.max(NUMBER_BYTES, size), 120)
-      data.writeUInt32LE(number, 0)
+    for (const [number, parts] of bodies.entries()) {
+      const head = Buffer.alloc(NUMBER_BYTES)
+      head.writeUInt32LE(number, 0)
+      const messages = parts.map((part) => Buffer.concat([head, part]))
       sentMs.push(machineMs())
-      connection.publish(subject, data)
+      for (const message of messages) connection.publish(subject, message)
       await delay(gapMs)
     }
     await connection.flush()
     return sentMs
   }
 
+  /** Of the last part of each. */
   arrived(): RawArrivals {
     return this.arrivals
+  }
+
+  forget(): void {
+    for (const arrivals of this.arrivals) arrivals.length = 0
   }
 
   close(): Promise<void> {

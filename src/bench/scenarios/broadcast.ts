@@ -11,6 +11,7 @@ import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.
 import { clearGroup } from '../clear-group.ts'
 import { LIMIT, TENURE } from '../evaluate.ts'
 import type { Applied, MapCommits } from '../map-process.ts'
+import type { RawArrivals } from '../raw-nats.ts'
 
 const MEMBERS = 10
 const PARTITIONS = 10_000
@@ -22,6 +23,9 @@ const SNAPSHOTS = [
   { partitions: 10_000, atMostBytes: 25 * 1024 },
   { partitions: 100_000, atMostBytes: 256 * 1024 },
 ]
+
+/** Beside the limit, whose subscribers do not look at what they get. */
+const READERS = 'raw NATS, read'
 
 type Setting = {
   readonly followers: number
@@ -76,13 +80,13 @@ async function openCase(
   const limit = async (): Promise<Figures> => {
     const sizes = Array.from({ length: messages }, () => Math.round(bytes))
     const sentMs = await first.call('natsPublish', { subject, sizes, gapMs: GAP_MS })
-    const values: number[] = []
-    for (const one of using) {
-      for (const arrivals of await one.call('natsArrived', null)) {
-        for (const [message, atMs] of arrivals.entries()) values.push(atMs - (sentMs[message] ?? 0))
-      }
-    }
-    return [{ metric: 'applied', unit: 'ms', values }]
+    return arrivalsOf(sentMs, await all(using, 'natsArrived'))
+  }
+  const readers = async (): Promise<Figures> => {
+    await Promise.all(using.map((one) => one.call('natsForget', null)))
+    const sentMs = await first.call('natsRepublish', { subject, gapMs: GAP_MS })
+    await allRead(using, sentMs.length)
+    return arrivalsOf(sentMs, await all(using, 'natsRead'))
   }
   await tenure()
   return {
@@ -91,9 +95,17 @@ async function openCase(
     contenders: [
       { name: TENURE, measure: tenure },
       { name: LIMIT, measure: limit },
+      // Repeats the deltas of Tenure's last turn.
+      { name: READERS, measure: readers },
     ],
     comparisons: [
-      { metric: 'applied', statistic: 'p99', against: LIMIT, target: { atMost: 3 } },
+      {
+        ...{ metric: 'applied', statistic: 'p99', against: LIMIT, target: { atMost: 3 } },
+        bound: {
+          contender: READERS,
+          why: 'subscribers of raw NATS that inflate and parse the same deltas, and keep nothing',
+        },
+      },
       { metric: 'applied', statistic: 'p50', against: LIMIT, target: null },
     ],
     rivalSettings: null,
@@ -103,6 +115,30 @@ async function openCase(
       await clearGroup(context, group)
     },
   }
+}
+
+async function all(
+  using: readonly BenchProcess[],
+  what: 'natsArrived' | 'natsRead',
+): Promise<RawArrivals> {
+  return (await Promise.all(using.map((one) => one.call(what, null)))).flat()
+}
+
+/** Those who read fall behind where there are many: their last message counts as well. */
+async function allRead(using: readonly BenchProcess[], messages: number): Promise<void> {
+  const untilMs = performance.now() + REACHED_TIMEOUT_MS
+  const isMissing = (arrivals: readonly number[]) => arrivals[messages - 1] === undefined
+  while ((await all(using, 'natsRead')).some(isMissing)) {
+    if (performance.now() > untilMs) throw new Error('a subscriber did not read the last message')
+    await delay(GAP_MS)
+  }
+}
+
+function arrivalsOf(sentMs: readonly number[], all: RawArrivals): Figures {
+  const values = all.flatMap((arrivals) =>
+    arrivals.map((atMs, message) => atMs - (sentMs[message] ?? 0)),
+  )
+  return [{ metric: 'applied', unit: 'ms', values }]
 }
 
 function figuresOf({ commits, deltaBytes }: MapCommits, all: readonly Applied[]): Figures {
