@@ -3,7 +3,6 @@
  * at all times, and each grant notes when its work was first and last admitted and when the last item
  * ended. Times are the machine's (`machineMs`), so that two processes' notes compare.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { startWorker } from '../composition/start-worker.ts'
 import type { GroupSettings } from '../core/group-config.ts'
 import { machineMs } from '../dev/machine-time.ts'
@@ -124,7 +123,9 @@ export class MemberProcess {
       this.items += 1
       const bucket = Math.floor(nowMs / BUCKET_MS)
       this.buckets.set(bucket, (this.buckets.get(bucket) ?? 0) + 1)
-      return delay(itemTime(p.id, itemMs, isFirst))
+      return new Promise<void>((resolve) => {
+        setTimeout(resolve, itemTime(p.id, itemMs, isFirst))
+      })
     }
     try {
       while (!p.draining.aborted) {

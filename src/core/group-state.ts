@@ -27,8 +27,10 @@ import type { KeyValue } from './transaction.ts'
 export type GroupChange = {
   readonly partitions: readonly PartitionId[]
   readonly members: boolean
-  /** Config, incarnation, rebalancer, freeze, disabled, cordons, evictions or rebalances. */
+  /** Config, incarnation, disabled, cordons or evictions: who may own what. */
   readonly settings: boolean
+  /** The rebalancer's election, freeze or rebalances, and what this build does not know: members don't look. */
+  readonly plans: boolean
 }
 
 export type StateEvent =
@@ -43,6 +45,7 @@ type Touched = {
   partitions: Set<PartitionId>
   members: boolean
   settings: boolean
+  plans: boolean
 }
 
 export class GroupState {
@@ -150,11 +153,7 @@ export class GroupState {
 
   /** Folds changes in. Those at or below a key's known revision are old news and are skipped. */
   apply(events: readonly StateEvent[], revision: number): GroupChange {
-    const touched: Touched = {
-      partitions: new Set(),
-      members: false,
-      settings: false,
-    }
+    const touched = nothingTouched()
     for (const event of events) {
       const key = event.type === 'put' ? event.entry.key : event.key
       const modRevision = event.type === 'put' ? event.entry.modRevision : event.modRevision
@@ -168,11 +167,7 @@ export class GroupState {
 
   /** Replaces everything by a complete list, as after a compaction or a restore. */
   replace(entries: readonly KeyValue[], revision: number): GroupChange {
-    const touched: Touched = {
-      partitions: new Set(),
-      members: false,
-      settings: false,
-    }
+    const touched = nothingTouched()
     const kept = new Set(entries.map((entry) => entry.key))
     for (const key of [...this.revisions.keys()]) {
       if (!kept.has(key)) this.fold(keySubject(this.keys, key), key, null, touched)
@@ -218,7 +213,8 @@ export class GroupState {
       touched.members = true
       return
     }
-    touched.settings = true
+    if (PLANS.has(subject.type)) touched.plans = true
+    else touched.settings = true
     switch (subject.type) {
       case 'config':
         this.config = entry === null ? null : decodeGroupConfig(entry.value)
@@ -265,6 +261,18 @@ export class GroupState {
       })
     }
   }
+}
+
+/**
+ * Written again and again while partitions move: a member that looked at all its partitions each time
+ * would do little else.
+ */
+const PLANS: ReadonlySet<KeySubject['type']> = new Set([
+  ...(['rebalancer', 'freeze', 'rebalance', 'other'] as const),
+])
+
+function nothingTouched(): Touched {
+  return { partitions: new Set(), members: false, settings: false, plans: false }
 }
 
 function mark(entry: KeyValue | null): OperatorMark | null {

@@ -356,7 +356,8 @@ export class Mirror {
   }
 
   private emit(change: GroupChange, except: MirrorListener | null = null): void {
-    if (change.partitions.length === 0 && !change.members && !change.settings) return
+    const { partitions, members, settings, plans } = change
+    if (partitions.length === 0 && !members && !settings && !plans) return
     for (const listener of this.listeners) if (listener !== except) listener.changed(change)
   }
 

@@ -61,7 +61,7 @@ export class RebalancerElection {
     this.listener = options.listener
     const watcher: MirrorListener = {
       changed: (change) => {
-        if (change.settings && this.mirror.state.rebalancer === null) this.campaign()
+        if (change.plans && this.mirror.state.rebalancer === null) this.campaign()
       },
       rewound: () => {},
     }

@@ -1,7 +1,8 @@
 /**
  * What one member says over the broadcast about the grants that it serves: a hint for observers.
  *
- * Changes of one turn of the event loop go out together. Since the broadcast may lose anything, the
+ * Changes of a few milliseconds go out together: work ends at its own time in each partition, and a message
+ * for each would cost more than what it says is worth. Since the broadcast may lose anything, the
  * member repeats itself: every 10 s the next 1,000 of what it serves, and everything, in such chunks,
  * after the broadcast reconnected (after a random delay, so that many members do not speak at once).
  */
@@ -35,13 +36,15 @@ const REPEAT_INTERVAL_MS = 10_000
 const RECONNECT_SPREAD_MS = 500
 const CHUNK_INTERVAL_MS = 50
 const CHUNK_GRANTS_MAX = 1000
+/** A hint is late by so much at most. */
+const GATHER_MS = 5
 
 export function createServingHints(options: ServingHintsOptions): ServingHints {
   const { group, member, session, broadcast, clock, random } = options
   const subject = mapSubjects(group).serving
   const served = new Map<PartitionId, ServedGrant>()
   let changed = new Map<PartitionId, { grant: ServedGrant; serving: boolean }>()
-  let flushing = false
+  let gathering: Timer | null = null
   let closed = false
   let timer: Timer
   /** Partitions still to be repeated, before the next rest. */
@@ -52,10 +55,9 @@ export function createServingHints(options: ServingHintsOptions): ServingHints {
     broadcast.publish(subject, encodeFrame(encodeServing({ member, session, serving, stopped })))
   }
   const flush = () => {
-    flushing = false
+    gathering = null
     const all = [...changed.values()]
     changed = new Map()
-    if (closed) return
     for (let from = 0; from < all.length; from += CHUNK_GRANTS_MAX) {
       const chunk = all.slice(from, from + CHUNK_GRANTS_MAX)
       const grants = (wanted: boolean) =>
@@ -88,17 +90,20 @@ export function createServingHints(options: ServingHintsOptions): ServingHints {
 
   return {
     announce(partition, position, serving) {
+      if (closed) return
       const { incarnation, generation } = position
       const grant = { partition, incarnation, generation }
       const known = served.get(partition)
       if (serving) served.set(partition, grant)
       else if (known !== undefined && comparePositions(known, grant) === 0) served.delete(partition)
       changed.set(partition, { grant, serving })
-      if (flushing) return
-      flushing = true
-      queueMicrotask(flush)
+      gathering ??= clock.schedule(GATHER_MS, flush)
     },
     close() {
+      if (gathering !== null) {
+        gathering.cancel()
+        flush()
+      }
       closed = true
       timer.cancel()
       listening.close()

@@ -32,7 +32,7 @@ export interface ServingVoice {
 }
 
 /** The watch brings a change within this, or it brings none for now. */
-const NEWS_MS = 250
+const NEWS_MS = 500
 
 export function createServingVoice(options: ServingVoiceOptions): ServingVoice {
   const { group, broadcast } = options

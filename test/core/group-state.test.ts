@@ -32,7 +32,7 @@ function memberText(owner: Owner): string {
   return encodeMemberRecord({ ...free, member, session, state: 'active', versions: [1] })
 }
 
-const UNTOUCHED = { partitions: [], members: false, settings: false }
+const UNTOUCHED = { partitions: [], members: false, settings: false, plans: false }
 
 test('group state, changes of records, tells each partition once and holds the newest', () => {
   const state = new GroupState(KEYS)
@@ -115,7 +115,7 @@ test('group state, settings and marks, come and go', () => {
     ],
     9,
   )
-  assert.deepEqual(change, { ...UNTOUCHED, settings: true })
+  assert.deepEqual(change, { ...UNTOUCHED, settings: true, plans: true })
   assert.deepEqual([state.config, state.partitions, state.incarnation], [config, 8, 1_700_000_000])
   assert.deepEqual(state.rebalancer, { session: B.session, value: 'r' })
   assert.deepEqual([state.freeze, state.disabledGroup], [MARK, MARK])
@@ -189,6 +189,6 @@ test('group state, record of an unknown version, throws rather than guesses', ()
 test('group state, keys that it does not know, are counted and otherwise left alone', () => {
   const state = new GroupState(KEYS)
   const change = state.apply([put(`${KEYS.prefix}later/thing`, 'anything', 5)], 5)
-  assert.deepEqual(change, { ...UNTOUCHED, settings: true })
+  assert.deepEqual(change, { ...UNTOUCHED, plans: true })
   assert.deepEqual(state.summary(), { count: 1, newestModRevision: 5 })
 })
