@@ -8,7 +8,7 @@
  * It loses nothing over reconnects: a watch reopens after the last revision that was delivered, never
  * after one that a server merely mentioned. It trusts no watch for ever (servers lost events around
  * compactions): every `resyncMs`, and after each break, a *check* looks for differences
- * (`mirror-audit.ts`), and only one that stands twice costs a new list. The same check, a writing
+ * (`mirror-check.ts`), and only one that stands twice costs a new list. The same check, a writing
  * transaction, sees a store that was restored from a backup: a revision below one known before the
  * question was sent, twice. A list alone may be stale, so one that shows a lower revision than known
  * proves nothing: the check decides, and the state never goes back on the word of a list (S8).
@@ -35,8 +35,8 @@ import type { Random } from '../ports/random.ts'
 import type { Store, Watch, WatchEnd, WatchEvent } from '../ports/store.ts'
 import type { Telemetry } from '../ports/telemetry.ts'
 import { createDeferred } from './deferred.ts'
-import { type Finding, MirrorAudit } from './mirror-audit.ts'
-import { CALL_TIMEOUT_MS, listAll } from './mirror-list.ts'
+import { MirrorCheck } from './mirror-check.ts'
+import { listAll } from './mirror-list.ts'
 import { MirrorPulse } from './mirror-pulse.ts'
 
 export type MirrorListener = {
@@ -67,11 +67,6 @@ const RESYNC_MS = 15_000
 const RESYNC_PARTITION_MS = 6
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2000
-/** Until a difference is looked at again; doubles while it changes, up to this or what the size allows. */
-const RECHECK_FIRST_MS = 250
-const RECHECK_MAX_MS = 4000
-/** Of the time between two checks of a group of that size. */
-const RECHECK_SHARE = 1 / 10
 
 export class Mirror {
   readonly state: GroupState
@@ -84,12 +79,9 @@ export class Mirror {
   private retryTimer: Timer | null = null
   private pulse: MirrorPulse | null = null
   private retryMs = RETRY_FIRST_MS
-  private readonly audit: MirrorAudit
-  /** Null while nothing differs. */
-  private recheckMs: number | null = null
+  private readonly checks: MirrorCheck
   /** The newest revision that a list or a watch delivered: where the next watch goes on. */
   private deliveredRevision = 0
-  private lowerOnce = false
   /** Revision of an incarnation that the state does not have yet. */
   private raisedAt: number | null = null
   private closed = false
@@ -100,7 +92,7 @@ export class Mirror {
   constructor(options: MirrorOptions) {
     this.options = options
     this.state = new GroupState(options.keys)
-    this.audit = new MirrorAudit(this.state)
+    this.checks = new MirrorCheck(this.state, options.keys, options.store)
     void this.list('start')
     const { store, keys, clock, telemetry, pulseMs } = options
     if (pulseMs !== undefined) {
@@ -170,18 +162,17 @@ export class Mirror {
     }
     this.raisedAt = null
     this.retryMs = RETRY_FIRST_MS
-    this.recheckMs = null
     const change = this.replaced(entries, revision)
     if (change === null) return
     this.deliveredRevision = revision
-    this.audit.reset()
+    this.checks.reset()
     this.confirmCurrent()
     const { group, telemetry } = this.options
     telemetry.record({ type: 'mirror-listed', group, revision, keys: entries.length, why })
     this.emit(change)
     this.listed.resolve()
     this.openWatch()
-    this.scheduleCheck()
+    this.scheduleCheck(null)
   }
 
   private replaced(entries: readonly KeyValue[], revision: number): GroupChange | null {
@@ -276,76 +267,55 @@ export class Mirror {
     return this.options.resyncMs ?? Math.max(RESYNC_MS, this.state.partitions * RESYNC_PARTITION_MS)
   }
 
-  private scheduleCheck(): void {
+  /** @param soonMs null: as often as the group's size allows */
+  private scheduleCheck(soonMs: number | null): void {
     this.checkTimer?.cancel()
     const { clock, random } = this.options
-    const delayMs = this.recheckMs ?? this.resyncMs * (0.9 + random.fraction() / 5)
+    const delayMs = soonMs ?? this.resyncMs * (0.9 + random.fraction() / 5)
     this.checkTimer = clock.schedule(delayMs, () => void this.check())
   }
 
-  /** One writing transaction: is the state what the store holds, and did its revision go back? */
   private async check(): Promise<void> {
     if (this.closed || this.busy) return
-    const { store, keys } = this.options
-    const knownBefore = this.state.revision
-    const raisedBefore = this.raisedAt ?? 0
     this.busy = true
-    const reply = await store.transact(
-      {
-        compare: [],
-        success: [
-          { type: 'delete', key: keys.never },
-          { type: 'summary', prefix: keys.prefix },
-        ],
-        failure: [],
-      },
-      { timeoutMs: CALL_TIMEOUT_MS },
+    const leastRevision = Math.max(this.state.revision, this.raisedAt ?? 0)
+    const finding = await this.checks.run(
+      leastRevision,
+      () => this.closed || this.raisedAt !== null,
     )
     this.busy = false
     if (this.closed) return
-    if (!reply.ok) {
-      this.broken(reply.detail)
-      return this.retryLater(() => this.check())
+    switch (finding.type) {
+      case 'failed':
+        this.broken(finding.detail)
+        return this.retryLater(() => this.check())
+      case 'lower':
+        return void this.check()
+      case 'went-back':
+        return this.wentBack()
+      case 'out-of-step':
+        return void this.relist()
+      case 'same':
+      case 'differs':
+        return this.checked(finding.type)
+      default:
+        finding satisfies never
     }
-    if (reply.revision < Math.max(knownBefore, raisedBefore)) return this.wentBack()
-    if (this.raisedAt !== null) return this.list('incarnation', true)
-    this.lowerOnce = false
-    const summary = reply.value.results[1]
-    const finding = summary?.type === 'summary' ? this.audit.summary(summary) : 'same'
-    // A difference that changes may be a lasting one beside news on its way: the keys tell them apart.
-    const swept = finding === 'stands' ? finding : await this.sweep()
-    const found = swept === 'same' ? finding : swept
-    if (this.closed || this.busy) return
-    if (this.raisedAt !== null) return this.list('incarnation', true)
-    if (found === 'stands') return void this.list('out of step')
+  }
+
+  private checked(finding: 'same' | 'differs'): void {
+    if (this.raisedAt !== null) return void this.list('incarnation', true)
     if (this.watch === null) this.openWatch()
-    if (found === 'same') this.confirmCurrent()
-    const nextMs = this.recheckMs === null ? RECHECK_FIRST_MS : this.recheckMs * 2
-    const mostMs = Math.max(RECHECK_MAX_MS, this.resyncMs * RECHECK_SHARE)
-    this.recheckMs = found === 'same' ? null : Math.min(mostMs, nextMs)
-    this.scheduleCheck()
+    if (finding === 'same') this.confirmCurrent()
+    this.scheduleCheck(this.checks.again(finding, this.resyncMs))
   }
 
-  /** One page of keys more; one that cannot be had, or is stale, shows nothing. */
-  private async sweep(): Promise<Finding> {
-    const { store, keys } = this.options
-    this.busy = true
-    const request = { prefix: keys.prefix, ...this.audit.page }
-    const knownBefore = this.state.revision
-    const reply = await store.list(request, { timeoutMs: CALL_TIMEOUT_MS })
-    this.busy = false
-    const isNews = reply.ok && reply.revision >= knownBefore
-    return isNews ? this.audit.sweep(reply.value.entries, reply.value.more) : 'same'
+  private relist(): void {
+    if (this.raisedAt === null) void this.list('out of step')
+    else void this.list('incarnation', true)
   }
 
-  /** A lower revision once may be a confused answer; twice, the store's history was replaced. */
   private wentBack(): void {
-    if (!this.lowerOnce) {
-      this.lowerOnce = true
-      void this.check()
-      return
-    }
-    this.lowerOnce = false
     this.raisedAt = null
     for (const listener of this.listeners) listener.rewound()
     void this.list('store went back', true)
