@@ -17,7 +17,6 @@ import { checkOwnershipStep } from '../core/invariants.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { stepOwnership } from '../core/ownership.ts'
 import type { GiveUp, Grant, OwnershipEvent, Seat } from '../core/ownership-state.ts'
-import { NEW_SEAT } from '../core/ownership-state.ts'
 import type { Owner } from '../core/partition-record.ts'
 import type { PreferenceOrderFactory } from '../core/preference-order.ts'
 import type { Violations } from '../core/record-invariants.ts'
@@ -27,6 +26,7 @@ import { comparePositions } from '../core/token.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { LossCause, SessionEndCause, Telemetry } from '../ports/telemetry.ts'
+import { AcquireBackOff } from './acquire-back-off.ts'
 import { Campaigns } from './campaigns.ts'
 import type { Committer } from './committer.ts'
 import { Departure } from './departure.ts'
@@ -36,6 +36,7 @@ import { MemberCommits } from './member-commits.ts'
 import type { MemberSession } from './member-session.ts'
 import type { Mirror, MirrorListener } from './mirror.ts'
 import type { PartitionHost } from './partition-host.ts'
+import { SeatTable } from './seat-table.ts'
 import type { SessionDriver } from './session-driver.ts'
 import { StepContext, type StepParts } from './step-context.ts'
 import { WakeSchedule } from './wake-schedule.ts'
@@ -61,10 +62,6 @@ export type MemberOptions = {
   readonly failed: (error: TenureError) => void
 }
 
-const ACQUIRE_BACK_OFF_FIRST_MS = 1000
-/** Every member may hold off by now, with the resource back: L4 and L6 allow 2T + 5 s, with T from 2 s. */
-const ACQUIRE_BACK_OFF_MAX_MS = 8000
-
 export class Member implements MirrorListener {
   private readonly options: MemberOptions
   private readonly state: GroupState
@@ -74,9 +71,8 @@ export class Member implements MirrorListener {
   private readonly campaigns: Campaigns
   private readonly journal: GrantJournal
   private readonly session: MemberSession
-  private readonly seats = new Map<PartitionId, Seat>()
-  private readonly active = new Set<PartitionId>()
-  private readonly acquireFailures = new Map<PartitionId, number>()
+  private readonly seats = new SeatTable()
+  private readonly backOff = new AcquireBackOff()
   private readonly departure = new Departure()
   private readonly parts: MemberParts
   private readonly stepParts: StepParts
@@ -103,7 +99,7 @@ export class Member implements MirrorListener {
       clock: options.clock,
       teller: this,
       step: (partition, event) => this.step(partition, event),
-      isAsked: (partition, id) => this.seats.get(partition)?.asked === id,
+      isAsked: (partition, id) => this.seats.find(partition)?.asked === id,
       learned: (partition) => {
         this.elections.partitionChanged(partition, options.clock.monotonicMs())
         // The reply to a commit that is over means nothing to the seat, but the map has learned from it
@@ -158,7 +154,7 @@ export class Member implements MirrorListener {
 
   /** The seat of each partition that is not absent here. */
   *seated(): Iterable<readonly [PartitionId, Seat]> {
-    for (const partition of this.active) yield [partition, this.seats.get(partition) ?? NEW_SEAT]
+    for (const partition of this.seats.active) yield [partition, this.seats.at(partition)]
   }
 
   // What the map says.
@@ -181,41 +177,41 @@ export class Member implements MirrorListener {
    */
   rewound(): void {
     this.haltedThrough = Math.max(this.haltedThrough, this.state.incarnation ?? 0)
-    for (const partition of [...this.active]) this.loseAll(partition, 'halted')
+    for (const partition of [...this.seats.active]) this.loseAll(partition, 'halted')
   }
 
   /** A broadcast says so; etcd is asked before anything but the gate changes. */
   heard(partition: PartitionId, position: Position): void {
-    const seat = this.seats.get(partition)
-    if (seat === undefined || comparePositions(position, seat.highest) <= 0) return
+    const seat = this.seats.find(partition)
+    if (seat === null || comparePositions(position, seat.highest) <= 0) return
     this.step(partition, { type: 'heard-higher', position })
   }
 
   // What the host says. `grant` guards against answers of an earlier grant.
 
   acquired(partition: PartitionId, grant: Grant): void {
-    if (!this.holds(partition, grant)) return
-    this.acquireFailures.delete(partition)
+    if (!this.seats.holds(partition, grant)) return
+    this.backOff.succeeded(partition)
     this.step(partition, { type: 'acquired' })
   }
 
   /** Returns the back-off in milliseconds. */
   acquireFailed(partition: PartitionId, grant: Grant): number {
-    if (!this.holds(partition, grant)) return 0
-    const retryMs = this.holdOff(partition)
+    if (!this.seats.holds(partition, grant)) return 0
+    const { retryMs, isFirst } = this.backOff.failed(partition)
+    this.elections.holdOff(partition, this.options.clock.monotonicMs() + retryMs)
     // The next one may be better off. When it comes back from there, nobody is: then it goes vacant, for the
     // elections know who holds off. Handed on each time, it would go round as fast as etcd can write.
-    const isFirst = this.acquireFailures.get(partition) === 1
     const to = isFirst ? this.elections.nextCandidate(partition) : null
     this.step(partition, { type: 'acquire-failed', to })
     return retryMs
   }
 
   drained(partition: PartitionId, grant: Grant): void {
-    if (!this.holds(partition, grant)) return
+    if (!this.seats.holds(partition, grant)) return
     if (this.departure.isUnderWay && (this.state.config?.restartGraceMs ?? 0) > 0) {
       this.departure.keep(partition)
-      this.departure.check(this.active)
+      this.departure.check(this.seats.active)
       return
     }
     this.step(partition, { type: 'drained' })
@@ -223,7 +219,7 @@ export class Member implements MirrorListener {
 
   /** A resource refused this grant although etcd calls it the newest (sign 1). */
   fenceAhead(partition: PartitionId, grant: Grant, highest: Position): void {
-    if (this.holds(partition, grant)) this.step(partition, { type: 'fence-ahead', highest })
+    if (this.seats.holds(partition, grant)) this.step(partition, { type: 'fence-ahead', highest })
   }
 
   // Leaving.
@@ -235,14 +231,14 @@ export class Member implements MirrorListener {
       const me = new Set([this.options.member])
       const { targets } = assignGroup(this.state, this.options.orderOf, { leaving: me })
       const leaving = new Map<PartitionId, MemberName>()
-      for (const partition of this.active) {
+      for (const partition of this.seats.active) {
         const target = targets[partition] ?? null
         if (target !== null) leaving.set(partition, target)
       }
       this.departure.begin(leaving)
-      for (const partition of [...this.active]) this.giveUpIfDue(partition)
+      for (const partition of [...this.seats.active]) this.giveUpIfDue(partition)
     }
-    this.departure.check(this.active)
+    this.departure.check(this.seats.active)
     await this.departure.empty
   }
 
@@ -262,7 +258,7 @@ export class Member implements MirrorListener {
 
   private step(partition: PartitionId, event: OwnershipEvent): void {
     if (this.closed) return
-    const before = this.seats.get(partition) ?? NEW_SEAT
+    const before = this.seats.at(partition)
     const nowMs = this.options.clock.monotonicMs()
     const context = new StepContext(partition, this.me(), this.stepParts)
     const step = stepOwnership(before, event, context, nowMs)
@@ -271,14 +267,12 @@ export class Member implements MirrorListener {
       this.breakDown(partition, event, broken)
       return
     }
-    this.seats.set(partition, step.seat)
-    if (step.seat.now.status === 'absent') this.active.delete(partition)
-    else this.active.add(partition)
+    this.seats.put(partition, step.seat)
     if (step.wakeAtMs !== null) this.wakes.add(partition, step.wakeAtMs)
     for (const action of step.actions) {
       performAction(this.parts, partition, before, step.seat, action)
     }
-    if (this.active.size === 0) this.departure.check(this.active)
+    if (this.seats.active.size === 0) this.departure.check(this.seats.active)
   }
 
   /** A bug: every gate closes with the session, and the worker ends. Nothing of the step is done. */
@@ -288,7 +282,7 @@ export class Member implements MirrorListener {
     this.journal.alarm('invariant-broken', detail)
     this.options.failed(createTenureError('invariant-broken', detail, { details: { broken } }))
     void this.close('invariant-broken')
-    for (const held of [...this.active]) this.options.host.lose(held, 'invariant-broken')
+    for (const held of [...this.seats.active]) this.options.host.lose(held, 'invariant-broken')
   }
 
   private begin(partition: PartitionId, grant: Grant): void {
@@ -296,7 +290,7 @@ export class Member implements MirrorListener {
     if (session === null) return
     const sinceMs = this.elections.vacantSince(partition)
     const ownerlessMs = sinceMs === null ? null : this.options.clock.monotonicMs() - sinceMs
-    this.journal.note(partition, this.seats.get(partition) ?? NEW_SEAT, {
+    this.journal.note(partition, this.seats.at(partition), {
       type: 'granted',
       how: grant.how,
       ownerlessMs,
@@ -306,7 +300,7 @@ export class Member implements MirrorListener {
   }
 
   private see(partition: PartitionId): void {
-    if (!this.active.has(partition)) {
+    if (!this.seats.active.has(partition)) {
       const owner = this.state.owner(partition)
       if (owner === null || owner.session !== this.session.current?.session) return
       if (this.isHalted()) return
@@ -316,7 +310,7 @@ export class Member implements MirrorListener {
 
   /** What the map shows; the seat's own record where that is the same, for it is decoded already. */
   private storedAt(partition: PartitionId): StoredRecord | null {
-    const now = this.seats.get(partition)?.now
+    const now = this.seats.find(partition)?.now
     const known = now !== undefined && 'stored' in now ? now.stored : null
     return known?.raw === this.state.text(partition) ? known : this.state.record(partition)
   }
@@ -327,12 +321,12 @@ export class Member implements MirrorListener {
 
   private sessionEnded(cause: SessionEndCause): void {
     this.endCause = cause
-    for (const partition of [...this.active]) {
+    for (const partition of [...this.seats.active]) {
       // Drained and released: nobody loses it, its record waits for this member's return.
       if (this.departure.keeps(partition)) this.vacateSeat(partition)
       else this.step(partition, { type: 'session-ended' })
     }
-    this.departure.check(this.active)
+    this.departure.check(this.seats.active)
   }
 
   // Giving up what should not be held.
@@ -348,12 +342,12 @@ export class Member implements MirrorListener {
       void this.session.current?.close('evicted')
       return
     }
-    for (const partition of [...this.active]) this.giveUpIfDue(partition)
+    for (const partition of [...this.seats.active]) this.giveUpIfDue(partition)
     if (this.state.incarnation !== this.incarnation) this.incarnationChanged()
   }
 
   private giveUpIfDue(partition: PartitionId): void {
-    const now = this.seats.get(partition)?.now
+    const now = this.seats.find(partition)?.now
     if (now?.status !== 'serving' && now?.status !== 'acquiring') return
     const giveUp = this.dueGiveUp(partition, now.grant)
     if (giveUp !== null) this.step(partition, { type: 'give-up', giveUp })
@@ -373,7 +367,7 @@ export class Member implements MirrorListener {
   // Elections.
 
   private campaign(partition: PartitionId): void {
-    if (this.active.has(partition)) return
+    if (this.seats.active.has(partition)) return
     this.step(partition, { type: 'campaign', stored: this.state.record(partition) })
   }
 
@@ -394,15 +388,6 @@ export class Member implements MirrorListener {
     return this.haltedThrough > 0 && (this.state.incarnation ?? 0) <= this.haltedThrough
   }
 
-  private holdOff(partition: PartitionId): number {
-    const failures = (this.acquireFailures.get(partition) ?? 0) + 1
-    this.acquireFailures.set(partition, failures)
-    const doubled = ACQUIRE_BACK_OFF_FIRST_MS * 2 ** Math.min(failures - 1, 10)
-    const retryMs = Math.min(ACQUIRE_BACK_OFF_MAX_MS, doubled)
-    this.elections.holdOff(partition, this.options.clock.monotonicMs() + retryMs)
-    return retryMs
-  }
-
   // Small parts.
 
   /** My name and live session; the same object as long as it is the same session. */
@@ -415,29 +400,17 @@ export class Member implements MirrorListener {
     return this.identity
   }
 
-  private holds(partition: PartitionId, grant: Grant): boolean {
-    const now = this.seats.get(partition)?.now
-    if (now === undefined || now.status === 'absent') return false
-    if (now.status === 'campaigning' || now.status === 'halting') return false
-    return (
-      comparePositions(now.grant, grant) === 0 && now.grant.owner.session === grant.owner.session
-    )
-  }
-
   private loseAll(partition: PartitionId, cause: LossCause): void {
     const seat = this.vacateSeat(partition)
     this.journal.note(partition, seat, { type: 'lost', cause })
     this.options.host.lose(partition, cause)
   }
 
-  /** Forgets what is held, not what was remembered; returns the seat as it was. */
   private vacateSeat(partition: PartitionId): Seat {
-    const seat = this.seats.get(partition) ?? NEW_SEAT
+    const seat = this.seats.vacate(partition)
     if (seat.now.status === 'campaigning') {
       this.elections.ended(partition, false, this.options.clock.monotonicMs())
     }
-    this.seats.set(partition, { ...NEW_SEAT, highest: seat.highest })
-    this.active.delete(partition)
     return seat
   }
 }
