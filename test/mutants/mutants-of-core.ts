@@ -158,8 +158,8 @@ export const MUTANTS_OF_CORE: readonly Mutant[] = [
       REVOKE_WITHOUT_ELECTION,
       {
         file: 'src/core/record-invariants.ts',
-        find: "by === 'member' ? next.phase !== 'revoking' : has(requires, 'rebalancer'),",
-        replace: "by === 'member' ? next.phase !== 'revoking' : true,",
+        find: "by === 'member' ? next.phase !== 'revoking' : has(requires, 'rebalancer')\n",
+        replace: "by === 'member' ? next.phase !== 'revoking' : true\n",
       },
     ],
   },
