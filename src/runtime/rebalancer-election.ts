@@ -61,7 +61,9 @@ export class RebalancerElection {
     this.listener = options.listener
     const watcher: MirrorListener = {
       changed: (change) => {
-        if (change.plans && this.mirror.state.rebalancer === null) this.campaign()
+        // Settings too: while there are none, as after the store was wiped, nobody campaigns.
+        const concerns = change.plans || change.settings
+        if (concerns && this.mirror.state.rebalancer === null) this.campaign()
       },
       rewound: () => {},
     }

@@ -16,6 +16,8 @@ const FOUND: Readonly<Record<string, string>> = {
     'etcd was restored behind an outage; maps of the risen incarnation still held what the restore took (S8)',
   'raise-that-a-wipe-takes-back':
     'etcd was wiped right after a raise; a mirror that had heard of it waited for a list that new for ever (L4)',
+  'election-of-a-group-made-anew':
+    'etcd was wiped; the election was open before the settings were there again, and nobody campaigned ever after (L4)',
   'restore-of-what-a-wipe-ended':
     'etcd was restored to a time before it was wiped; the checker called what it had granted then new (its S1)',
   'probe-with-an-owner-without-session':
