@@ -168,7 +168,9 @@ export class Member implements MirrorListener {
       this.see(partition)
     }
     if (change.settings) this.settingsChanged()
-    if (this.elections.isStale) this.campaigns.schedule(0)
+    // Members and settings also decide whether this member may campaign, for whatever is vacant already.
+    const isNews = change.members || change.settings || this.elections.isStale
+    if (isNews) this.campaigns.schedule(0)
   }
 
   /**
@@ -272,6 +274,9 @@ export class Member implements MirrorListener {
     for (const action of step.actions) {
       performAction(this.parts, partition, before, step.seat, action)
     }
+    // Its turn may have come while the seat was not free, and nothing tells of it again.
+    const isFreed = before.now.status !== 'absent' && step.seat.now.status === 'absent'
+    if (isFreed && this.elections.vacantSince(partition) !== null) this.campaigns.schedule(0)
     if (this.seats.active.size === 0) this.departure.check(this.seats.active)
   }
 

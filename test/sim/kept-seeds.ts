@@ -18,6 +18,8 @@ const FOUND: Readonly<Record<string, string>> = {
     'etcd was wiped right after a raise; a mirror that had heard of it waited for a list that new for ever (L4)',
   'election-of-a-group-made-anew':
     'etcd was wiped; the election was open before the settings were there again, and nobody campaigned ever after (L4)',
+  'vacant-while-in-doubt':
+    'a partition came free while its last owner still doubted its own grant; its turn to campaign passed, and never came again (L6)',
   'restore-of-what-a-wipe-ended':
     'etcd was restored to a time before it was wiped; the checker called what it had granted then new (its S1)',
   'probe-with-an-owner-without-session':
