@@ -27,6 +27,8 @@ export const WHOLE = '(?:0|[1-9]\\d{0,14})'
 export const TEXT = '[^"\\\\\\u0000-\\u001f]*'
 export const OWNER = `\\{"member":"(${TEXT})","session":"(${TEXT})"`
 const PREVIOUS = `(?:null|${OWNER},"incarnation":(${WHOLE}),"generation":(${WHOLE})\\})`
+const NOUGHT = 0x30
+const LOWER_A = 0x61
 const FOUR_BYTES = '([0-9a-f]{8})'
 const PLAIN = new RegExp(
   `^\\{"v":1,"phase":"owned","incarnation":(${WHOLE}),"generation":(${WHOLE}),"owner":${OWNER}\\},` +
@@ -64,9 +66,6 @@ function fourBytes(hex: string): number {
   }
   return value
 }
-
-const NOUGHT = 0x30
-const LOWER_A = 0x61
 
 /** The text that was read; as `encodePartitionRecord` writes it. */
 export function plainText(grant: PlainGrant): string {

@@ -6,7 +6,7 @@
 import type { GroupState } from '../core/group-state.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import type { Store } from '../ports/store.ts'
-import { MirrorAudit } from './mirror-audit.ts'
+import { type Finding, MirrorAudit } from './mirror-audit.ts'
 import { CALL_TIMEOUT_MS } from './mirror-list.ts'
 
 export type CheckFinding =
@@ -86,7 +86,7 @@ export class MirrorCheck {
   }
 
   /** One page of keys more; one that cannot be had, or is stale, shows nothing. */
-  private async sweep(): Promise<ReturnType<MirrorAudit['sweep']>> {
+  private async sweep(): Promise<Finding> {
     const { store, keys } = this
     const request = { prefix: keys.prefix, ...this.audit.page }
     const knownBefore = this.state.revision
