@@ -2,14 +2,15 @@
  * etcd by raw gRPC, for the limit: requests made ready beforehand, replies not looked at, a watch that
  * counts. The connection is set up as Tenure's own (`etcd/connections.ts`), so that both pay the same.
  */
-import type { Etcd3, ITxnRequest, IWatchResponse } from 'etcd3'
+import type { Etcd3, ITxnRequest } from 'etcd3'
 import type { SessionId } from '../core/ids.ts'
 import type { Transaction } from '../core/transaction.ts'
 import { encodeLease, encodeRange, encodeTransaction } from '../etcd/codec.ts'
 import { createConnections } from '../etcd/connections.ts'
 import { type EtcdStoreOptions, readEndpoints, readIdentity } from '../etcd/etcd-options.ts'
+import type { WatchResponse } from '../etcd/watch-wire.ts'
 
-export type RawEvents = IWatchResponse['events']
+export type RawEvents = WatchResponse['events']
 
 export type RawEtcd = {
   prepare(transaction: Transaction): ITxnRequest
@@ -31,11 +32,12 @@ const deadline = () => ({ deadline: Date.now() + CALL_TIMEOUT_MS })
 
 export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
   const connections = createConnections(readEndpoints(options), readIdentity(options))
-  const client = (): Etcd3 => {
-    const connection = connections.current()
-    if (connection === null) throw new Error('closed')
-    return connection.client
+  const connection = () => {
+    const current = connections.current()
+    if (current === null) throw new Error('closed')
+    return current
   }
+  const client = (): Etcd3 => connection().client
   return {
     prepare: encodeTransaction,
     async send(request) {
@@ -48,20 +50,20 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
       let next = 0
       // A busy machine breaks connections: the watch goes on after the last event it had.
       const open = async (): Promise<void> => {
-        const stream = await client().watchClient.watch({})
+        const stream = await connection().watches.open()
         end = () => {
           stream.end()
           stream.cancel()
         }
         const stands = new Promise<void>((resolve) => {
-          stream.on('data', (response: IWatchResponse) => {
+          stream.on('data', (response: WatchResponse) => {
             if (response.created) {
-              if (next === 0) next = Number(response.header.revision) + 1
+              if (next === 0) next = response.revision + 1
               resolve()
             }
             const last = response.events.at(-1)
             if (last === undefined || isOver) return
-            next = Number(last.kv.mod_revision) + 1
+            next = (last.type === 'put' ? last.entry.modRevision : last.modRevision) + 1
             events(response.events)
           })
         })
@@ -71,12 +73,8 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
           isBroken = true
           void open().catch(() => {})
         })
-        stream.write({
-          create_request: {
-            ...encodeRange(prefix),
-            ...(next === 0 ? {} : { start_revision: next }),
-          },
-        })
+        const { key, range_end: rangeEnd } = encodeRange(prefix)
+        stream.write({ key, rangeEnd, startRevision: next, progressNotify: false })
         await stands
       }
       await open()
@@ -106,6 +104,7 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
 }
 
 /** The partition that an event of a group's prefix is about; its key ends in six digits. */
-export function partitionOfEvent({ kv }: RawEvents[number]): number {
-  return Number(kv.key.toString('latin1', kv.key.length - 6))
+export function partitionOfEvent(event: RawEvents[number]): number {
+  const key = event.type === 'put' ? event.entry.key : event.key
+  return Number(key.slice(-6))
 }

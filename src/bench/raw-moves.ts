@@ -48,6 +48,8 @@ export class RawMoves {
   /** What this process sends at each step: revokes of the planner, grants of an owner. */
   private readonly senders = new Map<number, Sender>()
   private readonly loads = new Map<number, Load>()
+  /** How often each partition's record was written. */
+  private readonly steps: Uint32Array
   private readonly endings: (() => Promise<void> | void)[] = []
   private grants: OpenNote[] = []
   private queue: { readonly step: number; readonly partition: number }[] = []
@@ -63,6 +65,7 @@ export class RawMoves {
   constructor(argument: MovesArgument, tell: (held: Held) => void) {
     this.argument = argument
     this.tell = tell
+    this.steps = new Uint32Array(argument.partitions)
     this.etcd = createRawEtcd(argument.etcd)
     this.plan = {
       keys: groupKeys(argument.keyPrefix, argument.group as GroupName),
@@ -169,8 +172,10 @@ export class RawMoves {
   private watched(events: RawEvents): void {
     const { index } = this.argument
     for (const event of events) {
+      if (event.type === 'delete') continue
       const partition = partitionOfEvent(event)
-      const step = Number(event.kv.version)
+      const step = (this.steps[partition] ?? 0) + 1
+      this.steps[partition] = step
       if (ownerAt(this.plan, partition, step) !== index) continue
       if (step % 2 === 1) this.granted(partition, (step + 1) >> 1)
       else this.revoked(partition)

@@ -102,15 +102,19 @@ export class ElectionSchedule {
     })
   }
 
-  /** Call when members, settings or operators' marks changed: any partition may be affected. */
-  groupChanged(nowMs: number): void {
+  /** Call when cordons or evictions changed: who may win, but no partition's being vacant. */
+  receiversChanged(nowMs: number): void {
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
     this.idleDueAtMs = Number.NEGATIVE_INFINITY
-    if (this.turns.membersChanged(nowMs)) {
-      this.uncomputed = true
-      this.needsLook = true
-      for (const vacancy of this.vacancies.values()) vacancy.chosen = false
-    }
+    if (!this.turns.membersChanged(nowMs)) return
+    this.uncomputed = true
+    this.needsLook = true
+    for (const vacancy of this.vacancies.values()) vacancy.chosen = false
+  }
+
+  /** Call when members or settings changed: any partition may be affected. */
+  groupChanged(nowMs: number): void {
+    this.receiversChanged(nowMs)
     for (let partition = 0; partition < this.state.partitions; partition += 1) {
       this.partitionChanged(partition, nowMs)
     }

@@ -27,8 +27,10 @@ import type { KeyValue } from './transaction.ts'
 export type GroupChange = {
   readonly partitions: readonly PartitionId[]
   readonly members: boolean
-  /** Config, incarnation, disabled, cordons or evictions: who may own what. */
+  /** Config, incarnation or disabled: whether a partition may have an owner, and how. */
   readonly settings: boolean
+  /** Cordons or evictions: who may be granted partitions. */
+  readonly receivers: boolean
   /** The rebalancer's election, freeze or rebalances, and what this build does not know: members don't look. */
   readonly plans: boolean
 }
@@ -45,6 +47,7 @@ type Touched = {
   partitions: Set<PartitionId>
   members: boolean
   settings: boolean
+  receivers: boolean
   plans: boolean
 }
 
@@ -213,8 +216,7 @@ export class GroupState {
       touched.members = true
       return
     }
-    if (PLANS.has(subject.type)) touched.plans = true
-    else touched.settings = true
+    touched[CONCERNS[subject.type]] = true
     switch (subject.type) {
       case 'config':
         this.config = entry === null ? null : decodeGroupConfig(entry.value)
@@ -264,15 +266,21 @@ export class GroupState {
 }
 
 /**
- * Written again and again while partitions move: a member that looked at all its partitions each time
- * would do little else.
+ * Kept apart, since some are written again and again while partitions move: a member that looked at all
+ * its partitions each time would do little else.
  */
-const PLANS: ReadonlySet<KeySubject['type']> = new Set([
-  ...(['rebalancer', 'freeze', 'rebalance', 'other'] as const),
-])
+const CONCERNS = {
+  ...{ config: 'settings', incarnation: 'settings' },
+  ...{ 'disabled-group': 'settings', 'disabled-partition': 'settings' },
+  ...{ cordon: 'receivers', eviction: 'receivers' },
+  ...{ rebalancer: 'plans', freeze: 'plans', rebalance: 'plans', other: 'plans' },
+} as const satisfies Record<
+  Exclude<KeySubject['type'], 'partition' | 'member'>,
+  'settings' | 'receivers' | 'plans'
+>
 
 function nothingTouched(): Touched {
-  return { partitions: new Set(), members: false, settings: false, plans: false }
+  return { partitions: new Set(), members: false, settings: false, receivers: false, plans: false }
 }
 
 function mark(entry: KeyValue | null): OperatorMark | null {

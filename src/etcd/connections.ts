@@ -8,10 +8,16 @@
  * half-open one: calls that are under way on it go on to their deadlines, new calls use a new
  * connection. Failures of a connection that was retired before do not move the choice again.
  */
-import { type CallOptions, InterceptingCall, type Interceptor } from '@grpc/grpc-js'
+import {
+  type CallOptions,
+  type ChannelOptions,
+  InterceptingCall,
+  type Interceptor,
+} from '@grpc/grpc-js'
 import { type IPolicy, noop } from 'cockatiel'
 import { Etcd3 } from 'etcd3'
 import type { Identity } from './etcd-options.ts'
+import { WatchChannel } from './watch-channel.ts'
 
 /** Larger than any answer that is asked for: 10,000 records are about 6 MB. */
 const RECEIVE_BYTES_MAX = 64 * 1024 * 1024
@@ -25,6 +31,7 @@ const AUTHENTICATE_TIMEOUT_MS = 2000
 
 export type Connection = {
   readonly client: Etcd3
+  readonly watches: WatchChannel
   /** A connection's first watch tells a refusal from an expired token. */
   watchesOpened: number
 }
@@ -44,21 +51,18 @@ export function createConnections(endpoints: readonly string[], identity: Identi
   return {
     current() {
       if (closed) return null
-      connection ??= {
-        client: createClient(endpoints[index % endpoints.length] ?? '', identity),
-        watchesOpened: 0,
-      }
+      connection ??= connectTo(endpoints[index % endpoints.length] ?? '', identity)
       return connection
     },
     retire(failed) {
       if (connection !== failed) return
       connection = null
       index = (index + 1) % endpoints.length
-      failed.client.close()
+      end(failed)
     },
     close() {
       closed = true
-      connection?.client.close()
+      if (connection !== null) end(connection)
       connection = null
     },
   }
@@ -80,20 +84,52 @@ const addRequireLeader: Interceptor = (options, next) =>
     },
   })
 
+const CHANNEL_OPTIONS: ChannelOptions = {
+  'grpc.keepalive_time_ms': KEEPALIVE_PING_MS,
+  'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
+  'grpc.max_receive_message_length': RECEIVE_BYTES_MAX,
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.initial_reconnect_backoff_ms': RECONNECT_BACKOFF_MS,
+  'grpc.max_reconnect_backoff_ms': RECONNECT_BACKOFF_MAX_MS,
+  'grpc.enable_retries': 0,
+  'grpc.service_config_disable_resolution': 1,
+}
+
+function connectTo(endpoint: string, identity: Identity): Connection {
+  const { auth } = identity
+  const options = { endpoint, identity, channelOptions: CHANNEL_OPTIONS }
+  const fetchToken = auth === undefined ? null : () => authenticate(endpoint, identity, auth)
+  return {
+    client: createClient(endpoint, identity),
+    watches: new WatchChannel({ ...options, fetchToken }),
+    watchesOpened: 0,
+  }
+}
+
+function end({ client, watches }: Connection): void {
+  client.close()
+  watches.close()
+}
+
+/** By a client without a name: one that has a name would fetch a token of its own before it asks. */
+async function authenticate(
+  endpoint: string,
+  { credentials }: Identity,
+  { username, password }: NonNullable<Identity['auth']>,
+): Promise<string> {
+  const client = createClient(endpoint, credentials === undefined ? {} : { credentials })
+  try {
+    return (await client.auth.authenticate({ name: username, password })).token
+  } finally {
+    client.close()
+  }
+}
+
 function createClient(endpoint: string, identity: Identity): Etcd3 {
   return new Etcd3({
     hosts: endpoint,
     ...identity,
-    grpcOptions: {
-      'grpc.keepalive_time_ms': KEEPALIVE_PING_MS,
-      'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
-      'grpc.max_receive_message_length': RECEIVE_BYTES_MAX,
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.initial_reconnect_backoff_ms': RECONNECT_BACKOFF_MS,
-      'grpc.max_reconnect_backoff_ms': RECONNECT_BACKOFF_MAX_MS,
-      'grpc.enable_retries': 0,
-      'grpc.service_config_disable_resolution': 1,
-    },
+    grpcOptions: CHANNEL_OPTIONS,
     faultHandling: { global: noop, host: () => hideFromLibrary },
     defaultCallOptions: (context) =>
       context.isStream ? {} : { deadline: Date.now() + AUTHENTICATE_TIMEOUT_MS },

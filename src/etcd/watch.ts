@@ -14,16 +14,15 @@
  * - A member cut off from its leader ends the stream instead of staying silent (`hasleader`), a dead
  *   connection is found by pings, and one that never opens by a timer of its own.
  */
-import type { IDuplexStream, IEvent, IWatchRequest, IWatchResponse } from 'etcd3'
 import type { Watch, WatchEnd, WatchEvent, WatchHandler } from '../ports/store.ts'
-import { decodeKeyValue, encodeRange } from './codec.ts'
-import { type Connection, type Connections, requireLeader } from './connections.ts'
+import { encodeRange } from './codec.ts'
+import type { Connection, Connections } from './connections.ts'
 import { classifyError, isStaleToken } from './failure.ts'
+import type { WatchStream } from './watch-channel.ts'
+import type { WatchResponse } from './watch-wire.ts'
 
 /** How long the server may take to say that the watch stands. */
 const OPEN_TIMEOUT_MS = 5000
-
-type WatchStream = IDuplexStream<IWatchRequest, IWatchResponse>
 
 /** @param forget called once, when the watch is over, however it ended */
 export function openWatch(
@@ -60,7 +59,7 @@ export function openWatch(
     OPEN_TIMEOUT_MS,
   )
 
-  const receive = (response: IWatchResponse) => {
+  const receive = (response: WatchResponse) => {
     if (over || connection === null) return
     if (response.canceled) {
       const { reason, connectionSuspect } = endOfCanceled(response, connection)
@@ -73,13 +72,11 @@ export function openWatch(
       return
     }
     if (response.events.length === 0) {
-      nextRevision = Math.max(nextRevision, Number(response.header.revision) + 1)
-      handler.progress(Number(response.header.revision))
+      nextRevision = Math.max(nextRevision, response.revision + 1)
+      handler.progress(response.revision)
       return
     }
-    const events = response.events
-      .map(decodeEvent)
-      .filter((event) => revisionOf(event) >= nextRevision)
+    const events = response.events.filter((event) => revisionOf(event) >= nextRevision)
     const last = events.at(-1)
     if (last === undefined) return
     nextRevision = revisionOf(last) + 1
@@ -100,18 +97,14 @@ export function openWatch(
       endStream(opened)
       return
     }
-    opened.write({
-      create_request: {
-        ...encodeRange(request.prefix),
-        start_revision: request.fromRevision,
-        progress_notify: true,
-      },
-    })
+    const { key, range_end: rangeEnd } = encodeRange(request.prefix)
+    const startRevision = request.fromRevision
+    opened.write({ key, rangeEnd, startRevision, progressNotify: true })
   }
 
   if (connection === null) queueMicrotask(() => broken('the store is closed'))
   else {
-    connection.client.watchClient.watch(requireLeader({})).then(start, (error: unknown) => {
+    connection.watches.open().then(start, (error: unknown) => {
       const { reason, detail } = classifyError(error)
       end(reason === 'refused' ? { reason, detail } : { reason: 'broken', detail }, true)
     })
@@ -125,16 +118,16 @@ export function openWatch(
  * fetches a new token, and a refusal that repeats there is meant.
  */
 function endOfCanceled(
-  response: IWatchResponse,
+  response: WatchResponse,
   connection: Connection,
 ): { readonly reason: WatchEnd; readonly connectionSuspect: boolean } {
-  if (response.compact_revision !== '0') {
+  if (response.compactRevision !== 0) {
     return {
-      reason: { reason: 'compacted', compactRevision: Number(response.compact_revision) },
+      reason: { reason: 'compacted', compactRevision: response.compactRevision },
       connectionSuspect: false,
     }
   }
-  const detail = response.cancel_reason || 'the server canceled the watch'
+  const detail = response.cancelReason || 'the server canceled the watch'
   const stale = isStaleToken(detail) || connection.watchesOpened > 0
   return {
     reason:
@@ -147,13 +140,6 @@ function endOfCanceled(
 function endStream(stream: WatchStream): void {
   stream.end()
   stream.cancel()
-}
-
-function decodeEvent(event: IEvent): WatchEvent {
-  const entry = decodeKeyValue(event.kv)
-  return event.type === 'Delete'
-    ? { type: 'delete', key: entry.key, modRevision: entry.modRevision }
-    : { type: 'put', entry }
 }
 
 function revisionOf(event: WatchEvent): number {

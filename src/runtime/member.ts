@@ -163,13 +163,16 @@ export class Member implements MirrorListener {
     if (this.closed) return
     const nowMs = this.options.clock.monotonicMs()
     if (change.members || change.settings) this.elections.groupChanged(nowMs)
+    else if (change.receivers) this.elections.receiversChanged(nowMs)
     for (const partition of change.partitions) {
       this.elections.partitionChanged(partition, nowMs)
       this.see(partition)
     }
+    if (change.receivers) this.endIfEvicted()
     if (change.settings) this.settingsChanged()
-    // Members and settings also decide whether this member may campaign, for whatever is vacant already.
-    const isNews = change.members || change.settings || this.elections.isStale
+    // All of them also decide whether this member may campaign, for whatever is vacant already.
+    const { members, settings, receivers } = change
+    const isNews = members || settings || receivers || this.elections.isStale
     if (isNews) this.campaigns.schedule(0)
   }
 
@@ -342,11 +345,13 @@ export class Member implements MirrorListener {
     this.seeAll()
   }
 
-  private settingsChanged(): void {
+  private endIfEvicted(): void {
     if (this.state.evictions.has(this.options.member) && this.live !== null) {
       void this.session.current?.close('evicted')
-      return
     }
+  }
+
+  private settingsChanged(): void {
     for (const partition of [...this.seats.active]) this.giveUpIfDue(partition)
     if (this.state.incarnation !== this.incarnation) this.incarnationChanged()
   }

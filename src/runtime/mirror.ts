@@ -326,8 +326,8 @@ export class Mirror {
   }
 
   private emit(change: GroupChange, except: MirrorListener | null = null): void {
-    const { partitions, members, settings, plans } = change
-    if (partitions.length === 0 && !members && !settings && !plans) return
+    const { partitions, members, settings, receivers, plans } = change
+    if (partitions.length === 0 && !members && !settings && !receivers && !plans) return
     for (const listener of this.listeners) if (listener !== except) listener.changed(change)
   }
 

@@ -32,7 +32,9 @@ function memberText(owner: Owner): string {
   return encodeMemberRecord({ ...free, member, session, state: 'active', versions: [1] })
 }
 
-const UNTOUCHED = { partitions: [], members: false, settings: false, plans: false }
+const UNTOUCHED = {
+  ...{ partitions: [], members: false, settings: false, receivers: false, plans: false },
+}
 
 test('group state, changes of records, tells each partition once and holds the newest', () => {
   const state = new GroupState(KEYS)
@@ -115,7 +117,7 @@ test('group state, settings and marks, come and go', () => {
     ],
     9,
   )
-  assert.deepEqual(change, { ...UNTOUCHED, settings: true, plans: true })
+  assert.deepEqual(change, { ...UNTOUCHED, settings: true, receivers: true, plans: true })
   assert.deepEqual([state.config, state.partitions, state.incarnation], [config, 8, 1_700_000_000])
   assert.deepEqual(state.rebalancer, { session: B.session, value: 'r' })
   assert.deepEqual([state.freeze, state.disabledGroup], [MARK, MARK])
