@@ -53,7 +53,7 @@ async function grantCosts(context: BenchContext): Promise<Pick<Costs, 'grantUs' 
   const points: { readonly x: number; readonly y: number }[] = []
   for (const watchers of WATCHERS) {
     context.progress(`raw grants with ${watchers} watchers`)
-    const limit = await findGrantLimit(context, watchers)
+    const limit = await findGrantLimit(context, watchers, 'lean')
     points.push({ x: watchers, y: 1e6 / (await limit.measure(PARTITIONS)) })
   }
   const { slope, start } = lineThrough(points)

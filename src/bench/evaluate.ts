@@ -19,6 +19,8 @@ export type Measured = ReadonlyMap<string, readonly Figures[]>
 
 export const TENURE = 'Tenure'
 export const LIMIT = 'limit'
+/** The limit once more, its watches read as sparingly as Tenure reads them (`raw-watch.ts`). */
+export const LEAN_LIMIT = 'lean limit'
 
 export function rowsOf(
   scenario: ScenarioName,

@@ -35,7 +35,8 @@ export function pausesOf(notes: readonly GrantNote[]): readonly number[] {
   return pauses
 }
 
-export const BUCKET_MS = 250
+/** Divides the length of an item of scale-out. */
+export const BUCKET_MS = 100
 
 /** All that a process notes between two looks at it. */
 export type MemberNotes = {

@@ -8,7 +8,9 @@ import type { BenchProcess } from './bench-processes.ts'
 import type { BenchContext } from './bench-types.ts'
 import { type MemberNotes, pausesOf } from './grant-notes.ts'
 import { memberOf } from './member-names.ts'
+import { MEMBERS } from './process-messages.ts'
 import { createRawEtcd } from './raw-etcd.ts'
+import type { WatchReader } from './raw-watch.ts'
 
 export type MovesWave = {
   readonly movesPerSecond: number
@@ -27,6 +29,7 @@ export type MovesOptions = {
   readonly members: number
   readonly itemMs: number
   readonly waves: number
+  readonly reader: WatchReader
 }
 
 const IN_FLIGHT = [4, 16, 1, 8]
@@ -36,9 +39,9 @@ export async function openMovesLimit(
   context: BenchContext,
   options: MovesOptions,
 ): Promise<MovesLimit> {
-  const { partitions, members, itemMs, waves } = options
+  const { partitions, members, itemMs, waves, reader } = options
   const { servers, runId, processes: pool } = context
-  const group = `${runId}-moves-${partitions}`
+  const group = `${runId}-${reader}-moves-${partitions}`
   const prefix = `${DEFAULT_KEY_PREFIX}${group}/`
   const etcd = createRawEtcd(servers.etcd)
   const incarnation = { type: 'put', key: `${prefix}incarnation`, value: '1' } as const
@@ -47,16 +50,24 @@ export async function openMovesLimit(
   const workers = all.slice(0, members)
   const planner = all[members] as BenchProcess
   const common = {
-    ...{ group, keyPrefix: DEFAULT_KEY_PREFIX, etcd: servers.etcd, partitions, itemMs, waves },
+    ...{
+      group,
+      keyPrefix: DEFAULT_KEY_PREFIX,
+      etcd: servers.etcd,
+      partitions,
+      itemMs,
+      waves,
+      reader,
+    },
     members: workers.map((_, index) => memberOf(index)),
     sessions: workers.map(() => random.sessionId()),
     planner: random.sessionId(),
   }
-  const listen = (speaker: 'members' | 'moves') =>
-    Promise.all(all.map((one) => one.call('listen', { speaker })))
-  await listen('moves')
+  const listen = (speaker: string) => Promise.all(all.map((one) => one.call('listen', { speaker })))
+  await listen(group)
   await planner.call('movesBegin', { ...common, index: -1 })
   await Promise.all(workers.map((one, index) => one.call('movesBegin', { ...common, index })))
+  await Promise.all(workers.map((one) => one.call('movesStart', { group })))
   const serving = (of: readonly BenchProcess[]) =>
     of.reduce((sum, one) => sum + one.held().serving, 0)
   const settled = (what: string, holds: () => boolean) =>
@@ -64,29 +75,29 @@ export async function openMovesLimit(
   await settled('first grants', () => serving(workers) === partitions)
   const givers = workers.slice(0, members / 2)
   const kept = workers.slice(members / 2).map((one) => one.held().serving)
-  await listen('members')
+  await listen(MEMBERS)
   let next = 0
   return {
     async wave() {
-      await listen('moves')
-      await Promise.all(workers.map((one) => one.call('movesLoad', { on: true })))
+      await listen(group)
+      await Promise.all(workers.map((one) => one.call('movesLoad', { group, on: true })))
       await loadStands(workers)
       const wave = next++
       const inFlight = IN_FLIGHT[wave % IN_FLIGHT.length] ?? 1
-      await planner.call('movesRevoke', { wave, inFlight })
+      await planner.call('movesRevoke', { group, wave, inFlight })
       await settled('a wave', () => {
         const isAway = wave % 2 === 0
         const left = serving(isAway ? givers : workers.slice(members / 2))
         const expected = isAway ? 0 : kept.reduce((sum, one) => sum + one, 0)
         return left === expected && serving(workers) === partitions
       })
-      const notes = await Promise.all(workers.map((one) => one.call('movesNotes', null)))
-      await Promise.all(workers.map((one) => one.call('movesLoad', { on: false })))
-      await listen('members')
+      const notes = await Promise.all(workers.map((one) => one.call('movesNotes', { group })))
+      await Promise.all(workers.map((one) => one.call('movesLoad', { group, on: false })))
+      await listen(MEMBERS)
       return { ...waveOf(notes), inFlight }
     },
     async end() {
-      await Promise.all(all.map((one) => one.call('movesEnd', null)))
+      await Promise.all(all.map((one) => one.call('movesEnd', { group })))
       await etcd.clear(prefix, servers.embedded)
       etcd.close()
     },

@@ -9,7 +9,7 @@ import type { measureGate } from './gate-process.ts'
 import { loadHttp } from './http-load.ts'
 import { type MapArgument, MapFollowers, type MapSource, openMapSource } from './map-process.ts'
 import { type JoinArgument, MemberProcess } from './member-process.ts'
-import type { FromProcess, ToProcess } from './process-messages.ts'
+import { type FromProcess, MEMBERS, type ToProcess } from './process-messages.ts'
 import type { FenceArgument, RawFences } from './raw-fences.ts'
 import { type MovesArgument, RawMoves } from './raw-moves.ts'
 import { NUMBER_BYTES, RawNats } from './raw-nats.ts'
@@ -20,13 +20,13 @@ const say = (message: FromProcess): void => {
   // The parent may be gone, and this process ends then.
   if (process.connected) process.send?.(message, undefined, {}, () => {})
 }
-/** Whoever works at the moment says what it holds: Tenure's members and the limit never do at once. */
-let speaker: 'members' | 'moves' = 'members'
+/** Whoever works at the moment says what it holds: Tenure's members and the limits never do at once. */
+let speaker = MEMBERS
 const members = new MemberProcess((held) => {
-  if (speaker === 'members') say({ type: 'held', held })
+  if (speaker === MEMBERS) say({ type: 'held', held })
 })
 const raw = new RawProcess()
-let moves: RawMoves | null = null
+const moves = new Map<string, RawMoves>()
 let bare: BareHttp | null = null
 let lookup: RawLookup | null = null
 let source: MapSource | null = null
@@ -34,14 +34,11 @@ const followers = new MapFollowers()
 let nats: RawNats | null = null
 let readers: RawNats | null = null
 let fences: RawFences | null = null
-const opened = <T>(one: T | null): T => {
-  if (one === null) throw new Error('open first')
+const opened = <T>(one: T | null | undefined): T => {
+  if (one === null || one === undefined) throw new Error('open first')
   return one
 }
-const begun = (): RawMoves => {
-  if (moves === null) throw new Error('begin first')
-  return moves
-}
+type OfGroup = { readonly group: string }
 
 const calls = {
   ping: async (_: null) => process.pid,
@@ -55,24 +52,28 @@ const calls = {
   rawCounted: async (_: null) => raw.counted(),
   rawEnd: (_: null) => raw.end(),
   load: async ({ on }: { readonly on: boolean }) => members.load({ on }),
-  listen: async (to: { readonly speaker: 'members' | 'moves' }) => {
+  listen: async (to: { readonly speaker: string }) => {
     speaker = to.speaker
-    if (speaker === 'members') members.say()
-    else moves?.say()
+    if (speaker === MEMBERS) members.say()
+    else moves.get(speaker)?.say()
   },
   movesBegin: async (argument: MovesArgument) => {
-    moves = new RawMoves(argument, (held) => {
-      if (speaker === 'moves') say({ type: 'held', held })
+    const { group } = argument
+    const begun = new RawMoves(argument, (held) => {
+      if (speaker === group) say({ type: 'held', held })
     })
-    await moves.begin()
+    moves.set(group, begun)
+    await begun.begin()
   },
-  movesLoad: async ({ on }: { readonly on: boolean }) => begun().load({ on }),
-  movesRevoke: ({ wave, inFlight }: { readonly wave: number; readonly inFlight: number }) =>
-    begun().revoke(wave, inFlight),
-  movesNotes: async (_: null) => begun().notes(),
-  movesEnd: async (_: null) => {
-    await moves?.end()
-    moves = null
+  movesStart: async ({ group }: OfGroup) => opened(moves.get(group)).start(),
+  movesLoad: async ({ group, on }: OfGroup & { readonly on: boolean }) =>
+    opened(moves.get(group)).load({ on }),
+  movesRevoke: (what: OfGroup & { readonly wave: number; readonly inFlight: number }) =>
+    opened(moves.get(what.group)).revoke(what.wave, what.inFlight),
+  movesNotes: async ({ group }: OfGroup) => opened(moves.get(group)).notes(),
+  movesEnd: async ({ group }: OfGroup) => {
+    await opened(moves.get(group)).end()
+    moves.delete(group)
   },
   gate: async (argument: Parameters<typeof measureGate>[0]) =>
     (await import('./gate-process.ts')).measureGate(argument),

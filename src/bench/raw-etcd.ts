@@ -8,16 +8,18 @@ import type { Transaction } from '../core/transaction.ts'
 import { encodeLease, encodeRange, encodeTransaction } from '../etcd/codec.ts'
 import { createConnections } from '../etcd/connections.ts'
 import { type EtcdStoreOptions, readEndpoints, readIdentity } from '../etcd/etcd-options.ts'
-import type { WatchResponse } from '../etcd/watch-wire.ts'
-
-export type RawEvents = WatchResponse['events']
+import { openRawStream, type RawEvents, revisionOfEvent, type WatchReader } from './raw-watch.ts'
 
 export type RawEtcd = {
   prepare(transaction: Transaction): ITxnRequest
   /** @throws when etcd refuses, or a compare of the outermost transaction fails. */
   send(request: ITxnRequest): Promise<void>
-  /** Resolves when the watch stands; returns how to end it. */
-  watch(prefix: string, events: (events: RawEvents) => void): Promise<() => void>
+  /** Resolves when the watch stands; returns how to end it. Reader: the stub by default. */
+  watch(
+    prefix: string,
+    events: (events: RawEvents) => void,
+    reader?: WatchReader,
+  ): Promise<() => void>
   /** A key under a lease of its own; returns how to end the lease. */
   openLease(session: SessionId, ttlS: number): Promise<() => Promise<void>>
   /** Deletes everything under the prefix; compacts when the servers are this run's own. */
@@ -44,37 +46,32 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
       const reply = await client().kv.txn(request, deadline())
       if (!reply.succeeded) throw new Error('a compare of the limit failed')
     },
-    async watch(prefix, events) {
+    async watch(prefix, events, reader = 'stub') {
       let end = () => {}
       let isOver = false
       let next = 0
       // A busy machine breaks connections: the watch goes on after the last event it had.
       const open = async (): Promise<void> => {
-        const stream = await connection().watches.open()
-        end = () => {
-          stream.end()
-          stream.cancel()
-        }
+        const stream = await openRawStream(connection(), reader, prefix, next)
+        end = stream.end
         const stands = new Promise<void>((resolve) => {
-          stream.on('data', (response: WatchResponse) => {
+          stream.onResponse((response) => {
             if (response.created) {
               if (next === 0) next = response.revision + 1
               resolve()
             }
             const last = response.events.at(-1)
             if (last === undefined || isOver) return
-            next = (last.type === 'put' ? last.entry.modRevision : last.modRevision) + 1
+            next = revisionOfEvent(last) + 1
             events(response.events)
           })
         })
         let isBroken = false
-        stream.on('error', () => {
+        stream.onError(() => {
           if (isOver || isBroken) return
           isBroken = true
           void open().catch(() => {})
         })
-        const { key, range_end: rangeEnd } = encodeRange(prefix)
-        stream.write({ key, rangeEnd, startRevision: next, progressNotify: false })
         await stands
       }
       await open()
@@ -101,10 +98,4 @@ export function createRawEtcd(options: EtcdStoreOptions): RawEtcd {
     },
     close: () => connections.close(),
   }
-}
-
-/** The partition that an event of a group's prefix is about; its key ends in six digits. */
-export function partitionOfEvent(event: RawEvents[number]): number {
-  const key = event.type === 'put' ? event.entry.key : event.key
-  return Number(key.slice(-6))
 }

@@ -12,12 +12,14 @@ import type { EtcdStoreOptions } from '../etcd/etcd-store.ts'
 import { itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
 import type { Held } from './process-messages.ts'
 import { type ChainPlan, chainOf, isMoving, ownerAt, prepareBatch } from './raw-chain.ts'
-import { createRawEtcd, partitionOfEvent, type RawEtcd, type RawEvents } from './raw-etcd.ts'
+import { createRawEtcd, type RawEtcd } from './raw-etcd.ts'
+import { partitionOfEvent, type RawEvents, type WatchReader } from './raw-watch.ts'
 
 export type MovesArgument = {
   readonly group: string
   readonly keyPrefix: string
   readonly etcd: EtcdStoreOptions
+  readonly reader: WatchReader
   readonly members: readonly string[]
   readonly sessions: readonly string[]
   readonly planner: string
@@ -78,7 +80,7 @@ export class RawMoves {
     }
   }
 
-  /** Opens lease and watch, prepares what will be sent, takes the first grants. */
+  /** Opens lease and watch and prepares what will be sent. */
   async begin(): Promise<void> {
     const { keys, members, planner } = this.plan
     const { index } = this.argument
@@ -89,9 +91,17 @@ export class RawMoves {
     const own = { type: 'put', key, value: 'limit', session } as const
     await this.etcd.send(this.etcd.prepare({ compare: [], success: [own], failure: [] }))
     this.endings.push(
-      await this.etcd.watch(`${keys.prefix}partitions/`, (events) => this.watched(events)),
+      await this.etcd.watch(
+        `${keys.prefix}partitions/`,
+        (events) => this.watched(events),
+        this.argument.reader,
+      ),
     )
     this.prepare()
+  }
+
+  /** Takes the first grants, once every process watches: a record's step is how often it was written. */
+  start(): void {
     const first = this.senders.get(1)
     if (first === undefined) return
     for (const partition of first.nested.keys()) this.queue.push({ step: 1, partition })
@@ -172,7 +182,6 @@ export class RawMoves {
   private watched(events: RawEvents): void {
     const { index } = this.argument
     for (const event of events) {
-      if (event.type === 'delete') continue
       const partition = partitionOfEvent(event)
       const step = (this.steps[partition] ?? 0) + 1
       this.steps[partition] = step

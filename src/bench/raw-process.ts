@@ -12,11 +12,13 @@ import type { Owner } from '../core/partition-record.ts'
 import { machineMs } from '../dev/machine-time.ts'
 import type { EtcdStoreOptions } from '../etcd/etcd-store.ts'
 import { createRawEtcd, type RawEtcd } from './raw-etcd.ts'
+import type { WatchReader } from './raw-watch.ts'
 
 export type RawPrepareArgument = {
   readonly group: string
   readonly keyPrefix: string
   readonly etcd: EtcdStoreOptions
+  readonly reader: WatchReader
   readonly member: string
   /** The partitions that this process grants itself: from, from + step, … below `partitions`. */
   readonly from: number
@@ -41,9 +43,13 @@ export class RawProcess {
     const keys = groupKeys(keyPrefix, group as GroupName)
     this.seen = 0
     this.endings.push(
-      await this.etcd.watch(`${keys.prefix}partitions/`, (events) => {
-        this.seen += events.length
-      }),
+      await this.etcd.watch(
+        `${keys.prefix}partitions/`,
+        (events) => {
+          this.seen += events.length
+        },
+        argument.reader,
+      ),
     )
     const owner: Owner = { member: argument.member as MemberName, session: random.sessionId() }
     this.endings.push(await this.etcd.openLease(owner.session, LEASE_S))

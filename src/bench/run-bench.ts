@@ -20,7 +20,7 @@ import type {
   Scenario,
   ScenarioName,
 } from './bench-types.ts'
-import { LIMIT, rowsOf, TENURE } from './evaluate.ts'
+import { LEAN_LIMIT, rowsOf, TENURE } from './evaluate.ts'
 import { SCENARIOS } from './scenarios.ts'
 import { stopServeProcesses } from './serve-process.ts'
 
@@ -180,7 +180,7 @@ function rivalComparisons(scenario: Scenario, rivals: readonly Rival[]): readonl
   return rivals.flatMap(({ name }) => {
     const wanted = scenario.rivalTargets?.[name]
     if (wanted === undefined) return []
-    const bound = { contender: LIMIT, why: 'the limit itself, beside that rival' }
+    const bound = { contender: LEAN_LIMIT, why: 'the limit itself, beside that rival' }
     return [{ ...wanted, statistic: 'median' as const, against: name, bound }]
   })
 }

@@ -35,6 +35,9 @@ export type RunReporter = {
   fenceAhead(highest: Position): void
 }
 
+/** One for all: thousands may be given up in a second, and an error is dear to make. */
+const GIVEN_UP = createTenureError('draining', 'the partition is being given up')
+
 const RUN_BACK_OFF_FIRST_MS = 100
 /** What `run` needs may be away for long; it is to go on within 2T + 5 s of its return (L4). */
 const RUN_BACK_OFF_MAX_MS = 5000
@@ -122,7 +125,7 @@ export class PartitionRun<Cursor> implements Partition {
   drain(_giveUp: GiveUp): void {
     this.givingUp = true
     this.gate.become('draining')
-    this.drainingSignal.fire(() => createTenureError('draining', 'the partition is being given up'))
+    this.drainingSignal.fire(() => GIVEN_UP)
     this.ending.resolve()
   }
 

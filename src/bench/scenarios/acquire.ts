@@ -10,7 +10,7 @@
  */
 import type { BenchCase, BenchContext, Comparison, Figures, Scenario } from '../bench-types.ts'
 import { clearGroup } from '../clear-group.ts'
-import { LIMIT, TENURE } from '../evaluate.ts'
+import { LEAN_LIMIT, LIMIT, TENURE } from '../evaluate.ts'
 import { findGrantLimit, type GrantLimit } from '../limit-grants.ts'
 import { joinFleet } from '../member-fleet.ts'
 
@@ -22,7 +22,8 @@ const CASES = [
 ]
 const MEMBERS = 10
 const SETTLE_MS = 500
-const WARM_UP = { partitions: 10_000, rounds: 6 }
+/** After some twenty rounds the engine has compiled all that runs often, and rounds differ by noise alone. */
+const WARM_UP = { partitions: 10_000, rounds: 18 }
 /** Long: no session is to be lost here, however slow the machine. */
 const LEASE_TTL_MS = 30_000
 /** Below this a machine is too busy to judge by. */
@@ -37,18 +38,19 @@ export const acquire: Scenario = {
   },
   async *cases(context) {
     context.progress('acquire: looking for the limit')
-    const limit = await findGrantLimit(context, MEMBERS)
+    const limit = await findGrantLimit(context, MEMBERS, 'stub')
+    const leanLimit = await findGrantLimit(context, MEMBERS, 'lean')
     yield coldCase(context)
     for (const { partitions, quick, full } of CASES) {
       if (partitions > context.partitionsMax) continue
-      yield caseOf(context, limit, partitions, context.quick ? quick : full)
+      yield caseOf(context, { limit, leanLimit }, partitions, context.quick ? quick : full)
     }
   },
 }
 
 function caseOf(
   context: BenchContext,
-  limit: GrantLimit,
+  limits: { readonly limit: GrantLimit; readonly leanLimit: GrantLimit },
   partitions: number,
   rounds: number,
 ): BenchCase {
@@ -64,9 +66,10 @@ function caseOf(
     rounds,
     contenders: [
       { name: TENURE, measure: (round) => measureTenure(context, partitions, round) },
-      { name: LIMIT, measure: () => measureLimit(limit, partitions) },
+      { name: LIMIT, measure: () => measureLimit(limits.limit, partitions) },
+      { name: LEAN_LIMIT, measure: () => measureLimit(limits.leanLimit, partitions) },
     ],
-    comparisons: [rate],
+    comparisons: [rate, { ...rate, against: LEAN_LIMIT, target: null }],
     rivalSettings: {
       caseName: `P = ${partitions}`,
       ...{ partitions, members: MEMBERS, leaseTtlMs: LEASE_TTL_MS, itemMs: 0 },

@@ -18,6 +18,8 @@ const PARTITIONS = 10_000
 const FOLLOWERS = [1, 16, 256]
 const FOLLOWER_PROCESSES = 2
 const GAP_MS = 10
+/** Publisher and followers have run no such code before. */
+const WARM_UP_ROUNDS = 3
 const REACHED_TIMEOUT_MS = 30_000
 const SNAPSHOTS = [
   { partitions: 10_000, atMostBytes: 25 * 1024 },
@@ -88,7 +90,7 @@ async function openCase(
     await allRead(using, sentMs.length)
     return arrivalsOf(sentMs, await all(using, 'natsRead'))
   }
-  await tenure()
+  for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await tenure()
   return {
     name: `${followers} followers, ${changed} changed`,
     rounds,

@@ -10,7 +10,7 @@
  */
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
 import { clearGroup } from '../clear-group.ts'
-import { LIMIT, TENURE } from '../evaluate.ts'
+import { LEAN_LIMIT, LIMIT, TENURE } from '../evaluate.ts'
 import { loadStands, type MovesWave, openMovesLimit, waveOf } from '../limit-moves.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
@@ -45,13 +45,16 @@ async function openCase(
 ): Promise<BenchCase> {
   const waves = (rounds + 1) * WAVES_PER_ROUND
   const say = (what: string) => context.progress(`churn: ${partitions} partitions, ${what}`)
-  say('first grants of the limit')
-  const limit = await openMovesLimit(context, { partitions, members: MEMBERS, itemMs, waves })
+  say('first grants of the limits')
+  const options = { partitions, members: MEMBERS, itemMs, waves }
+  const limit = await openMovesLimit(context, { ...options, reader: 'stub' })
+  const leanLimit = await openMovesLimit(context, { ...options, reader: 'lean' })
   say('members join')
   const tenure = await openTenure(context, partitions, itemMs)
   // Once for nothing: the processes are cold.
-  say('limit, once for nothing')
+  say('limits, once for nothing')
   await measureLimit(limit.wave)
+  await measureLimit(leanLimit.wave)
   say('Tenure, once for nothing')
   await tenure.measure()
   return {
@@ -60,12 +63,14 @@ async function openCase(
     contenders: [
       { name: TENURE, measure: tenure.measure },
       { name: LIMIT, measure: () => measureLimit(limit.wave) },
+      { name: LEAN_LIMIT, measure: () => measureLimit(leanLimit.wave) },
     ],
     comparisons: [
       {
         ...{ metric: 'moves per second', statistic: 'median', against: LIMIT },
         target: { atLeast: 0.5 },
       },
+      { metric: 'moves per second', statistic: 'median', against: LEAN_LIMIT, target: null },
       { metric: 'pause', statistic: 'p50', against: LIMIT, target: { atMost: 2 } },
       { metric: 'pause', statistic: 'p99', against: LIMIT, target: { atMost: 6 } },
       { metric: 'pause', statistic: 'max', against: LIMIT, target: null },
@@ -77,6 +82,7 @@ async function openCase(
     async close() {
       await tenure.close()
       await limit.end()
+      await leanLimit.end()
     },
   }
 }
@@ -157,7 +163,7 @@ async function drainHalf(serve: ServeProcess): Promise<void> {
   const givers = Array.from({ length: MEMBERS / 2 }, (_, index) => memberOf(index))
   // All cordons first, or what one gives away would go to the next that is to be drained.
   for (const member of givers) await serve.call('PUT', `/members/${member}/cordon`, {})
-  for (const member of givers) await serve.call('POST', `/members/${member}/drain`, {})
+  await Promise.all(givers.map((member) => serve.call('POST', `/members/${member}/drain`, {})))
 }
 
 async function balanceBack(serve: ServeProcess): Promise<void> {
