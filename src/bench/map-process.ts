@@ -125,14 +125,15 @@ export async function openMapSource(argument: MapArgument) {
     await raw.send(raw.prepare({ compare: [], success, failure: [] }))
   }
   /** These values of the first partitions; resolves when etcd has them. */
-  async function putAll(values: readonly string[]): Promise<void> {
+  async function putAll(
+    values: readonly string[],
+    keyOf: (partition: number) => string = keys.partition,
+  ): Promise<void> {
     const sending: Promise<void>[] = []
     for (let first = 0; first < values.length; first += PUTS_PER_TRANSACTION) {
       const some = values.slice(first, first + PUTS_PER_TRANSACTION)
       sending.push(
-        put(
-          some.map((value, place) => ({ type: 'put', key: keys.partition(first + place), value })),
-        ),
+        put(some.map((value, place) => ({ type: 'put', key: keyOf(first + place), value }))),
       )
       if (sending.length >= 8) await sending.shift()
     }
@@ -149,6 +150,12 @@ export async function openMapSource(argument: MapArgument) {
       waiting.add(look)
     })
   let round = 0
+  // Beside the group's prefix, so that its mirror hears nothing of it.
+  const aside = `${keyPrefix}${group}-raw/`
+  let rawHeard = (_events: number) => {}
+  endings.push(async () => (await unwatch)())
+  const unwatch = raw.watch(aside, (events) => rawHeard(events.length), 'lean')
+  await unwatch
   return {
     /** Commits so many times a change of so many partitions, one after the other. */
     async commit(commits: number, count: number, gapMs: number): Promise<MapCommits> {
@@ -167,6 +174,22 @@ export async function openMapSource(argument: MapArgument) {
         await delay(gapMs)
       }
       return { commits: done, deltaBytes: deltaBytes / commits }
+    },
+    /**
+     * As many puts as a commit has, of records that nobody's mirror holds, through raw gRPC; resolves when
+     * a raw watch has told of the last.
+     */
+    async commitRaw(count: number): Promise<void> {
+      const values = Array.from({ length: count }, (_, place) => recordText(place, round))
+      let missing = count
+      const heard = new Promise<void>((resolve) => {
+        rawHeard = (events) => {
+          missing -= events
+          if (missing <= 0) resolve()
+        }
+      })
+      await putAll(values, (partition) => `${aside}${partition}`)
+      await heard
     },
     /** What the last commits were told with, one after the other. */
     deltas(): readonly (readonly Uint8Array[])[] {

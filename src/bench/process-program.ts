@@ -139,9 +139,17 @@ const calls = {
     const bodies = what.sizes.map((size) => [Buffer.alloc(Math.max(0, size - NUMBER_BYTES), 120)])
     return opened(nats).publish(what.subject, bodies, what.gapMs)
   },
-  /** The deltas of the last commits, once more, for those who read. */
-  natsRepublish: ({ subject, gapMs }: { readonly subject: string; readonly gapMs: number }) =>
-    opened(nats).publish(`${subject}.read`, opened(source).deltas(), gapMs),
+  /** The deltas of the last commits, once more, each after a commit as large, for those who read. */
+  natsRepublish: (what: {
+    readonly subject: string
+    readonly changed: number
+    readonly gapMs: number
+  }) => {
+    const from = opened(source)
+    const { subject, changed, gapMs } = what
+    const due = () => from.commitRaw(changed)
+    return opened(nats).publish(`${subject}.read`, from.deltas(), gapMs, due)
+  },
   natsArrived: async (_: null) => opened(nats).arrived(),
   natsRead: async (_: null) => opened(readers).arrived(),
   natsForget: async (_: null) => opened(readers).forget(),

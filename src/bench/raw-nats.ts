@@ -38,11 +38,15 @@ export class RawNats {
     await connection.flush()
   }
 
-  /** Publishes these bodies one after the other, each in its parts; when the first part was sent. */
+  /**
+   * Publishes these bodies one after the other, each in its parts; when the first part was sent.
+   * @param due resolves when a body may go, as after the commit that it tells of
+   */
   async publish(
     subject: string,
     bodies: readonly (readonly Uint8Array[])[],
     gapMs: number,
+    due: () => Promise<void> = async () => {},
   ): Promise<readonly number[]> {
     const connection = await this.connected()
     const sentMs: number[] = []
@@ -50,6 +54,7 @@ export class RawNats {
       const head = Buffer.alloc(NUMBER_BYTES)
       head.writeUInt32LE(number, 0)
       const messages = parts.map((part) => Buffer.concat([head, part]))
+      await due()
       sentMs.push(machineMs())
       for (const message of messages) connection.publish(subject, message)
       await delay(gapMs)
