@@ -98,7 +98,9 @@ async function openPostgres(url: string): Promise<Resource> {
   const fence = createPostgresFence(pool, { group: GROUP })
   await fence.seal(TOKEN)
   const text = 'update bench set n = n + 1 where lane = $1'
+  // Without the lock a seal could come between the look and the commit, and it would be no fence.
   const look =
+    `select pg_advisory_xact_lock_shared(7463, ${TOKEN.partition}); ` +
     `select generation from tenure_fence where group_name = '${GROUP}' and ` +
     `partition = ${TOKEN.partition}`
   const transaction = async (lane: number, begin: string) => {
