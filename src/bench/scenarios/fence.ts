@@ -15,7 +15,8 @@ const RESOURCES: readonly ResourceName[] = ['PostgreSQL', 'Redis', 'etcd', 'HTTP
 const UNFENCED = 'without a fence'
 const METRIC = 'one transaction'
 const LEAST = {
-  PostgreSQL: 'two statements with BEGIN that share a lock with seals and read the fence, with no refusal',
+  PostgreSQL:
+    'two statements with BEGIN that share a lock with seals and read the fence, with no refusal',
   Redis: 'one script that compares one field and runs the command',
   etcd: 'one compare in the transaction',
   HTTP: 'one header there and one back, compared as text',
