@@ -10,7 +10,7 @@ import type { MemberName, PartitionId } from '../core/ids.ts'
 import { createDeferred } from './deferred.ts'
 
 export class Departure {
-  private targets: ReadonlyMap<PartitionId, MemberName> | null = null
+  private targets: ReadonlyMap<PartitionId, MemberName | null> | null = null
   private readonly kept = new Set<PartitionId>()
   private readonly emptied = createDeferred<void>()
 
@@ -23,13 +23,14 @@ export class Departure {
     return this.emptied.promise
   }
 
-  begin(targets: ReadonlyMap<PartitionId, MemberName>): void {
+  /** @param targets of all that is held; null: whom elections decide on */
+  begin(targets: ReadonlyMap<PartitionId, MemberName | null>): void {
     this.targets ??= targets
   }
 
-  /** Who should have the partition; null: whom elections decide on. */
-  goesTo(partition: PartitionId): MemberName | null {
-    return this.targets?.get(partition) ?? null
+  /** Who should have the partition; null as above; undefined: it was granted after leaving began. */
+  goesTo(partition: PartitionId): MemberName | null | undefined {
+    return this.targets?.get(partition)
   }
 
   keep(partition: PartitionId): void {

@@ -235,12 +235,10 @@ export class Member implements MirrorListener {
       void this.session.announceLeaving()
       const me = new Set([this.options.member])
       const { targets } = assignGroup(this.state, this.options.orderOf, { leaving: me })
-      const leaving = new Map<PartitionId, MemberName>()
-      for (const partition of this.seats.active) {
-        const target = targets[partition] ?? null
-        if (target !== null) leaving.set(partition, target)
-      }
-      this.departure.begin(leaving)
+      const held = [...this.seats.active]
+      this.departure.begin(
+        new Map(held.map((partition) => [partition, targets[partition] ?? null])),
+      )
       for (const partition of [...this.seats.active]) this.giveUpIfDue(partition)
     }
     this.departure.check(this.seats.active)
@@ -365,7 +363,10 @@ export class Member implements MirrorListener {
 
   private dueGiveUp(partition: PartitionId, grant: Grant): GiveUp | null {
     if (this.departure.isUnderWay) {
-      return { to: this.departure.goesTo(partition), reason: 'leave' }
+      const planned = this.departure.goesTo(partition)
+      // What others granted meanwhile goes on to the next one at once, and waits for no election.
+      const to = planned === undefined ? this.elections.nextCandidate(partition) : planned
+      return { to, reason: 'leave' }
     }
     if (this.state.isDisabled(partition)) return { to: null, reason: 'disabled' }
     if (grant.incarnation < (this.state.incarnation ?? 0)) {

@@ -30,6 +30,7 @@ export type RunReporter = {
   serving(acquireMs: number): void
   runFailed(error: unknown, retryMs: number): void
   handlerFailed(handler: 'release' | 'lost', error: unknown): void
+  draining(giveUp: GiveUp, inFlight: number): void
   drained(): void
   refused(reason: WorkRefusal): void
   fenceAhead(highest: Position): void
@@ -122,7 +123,8 @@ export class PartitionRun<Cursor> implements Partition {
   }
 
   /** Revoked, disabled, leaving: what is under way finishes, nothing new begins. */
-  drain(_giveUp: GiveUp): void {
+  drain(giveUp: GiveUp): void {
+    this.reporter.draining(giveUp, this.inFlight)
     this.givingUp = true
     this.gate.become('draining')
     this.drainingSignal.fire(() => GIVEN_UP)

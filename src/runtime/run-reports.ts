@@ -6,7 +6,7 @@ import type { Telemetry, WorkRefusal } from '../ports/telemetry.ts'
 import type { Member } from './member.ts'
 import type { RunReporter } from './partition-run.ts'
 
-export type RunEvent =
+type RunEvent =
   | { readonly type: 'serving'; readonly acquireMs: number }
   | { readonly type: 'acquire-failed'; readonly detail: string; readonly retryMs: number }
   | { readonly type: 'run-failed'; readonly detail: string; readonly retryMs: number }
@@ -62,6 +62,10 @@ export class RunReports implements RunReporter {
     this.record({ type: 'handler-failed', handler, detail: describe(error) })
   }
 
+  draining({ to, reason }: GiveUp, inFlight: number): void {
+    this.record({ type: 'draining', to, reason, inFlight })
+  }
+
   drained(): void {
     this.parts.core.drained(this.partition, this.grant)
   }
@@ -75,7 +79,7 @@ export class RunReports implements RunReporter {
     telemetry.record({ type: 'work-refused', group, member, partition: this.partition, reason })
   }
 
-  record(event: RunEvent): void {
+  private record(event: RunEvent): void {
     const { group, member, telemetry } = this.parts
     const { incarnation, generation } = this.grant
     const whose = { group, member, partition: this.partition, incarnation, generation }

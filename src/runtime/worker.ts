@@ -173,9 +173,6 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
   drain(partition: PartitionId, giveUp: GiveUp): void {
     const run = this.runs.get(partition)
     if (run === undefined) return
-    const { to, reason } = giveUp
-    const reports = new RunReports(this.reportParts, partition, run.grant)
-    reports.record({ type: 'draining', to, reason, inFlight: run.inFlight })
     this.options.serving.announce(partition, run.grant, false)
     run.drain(giveUp)
   }
