@@ -1,7 +1,8 @@
 /**
  * The store port on etcd. The client library serves as a typed gRPC stub and as nothing else; what
  * its own leases, watchers, retries and circuit breakers would break is said in the files beside
- * this one.
+ * this one. Watches go past the stub as well, over a channel of their own (`watch-channel.ts`): every
+ * member reads every change.
  *
  * Work, watches and leases each have their own connection and their own choice of endpoint, so that
  * a slow answer to one never holds up another. Nothing connects before the first call.
