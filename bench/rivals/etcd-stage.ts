@@ -3,7 +3,7 @@
  * `<prefix>election/<partition>/`, and the oldest there has won. The run's own etcd serves.
  */
 import { noop } from 'cockatiel'
-import { Etcd3, type IKeyValue } from 'etcd3'
+import { Etcd3, type IKeyValue, type Watcher } from 'etcd3'
 import { machineMs } from '../../src/dev/machine-time.ts'
 import type { Stage, StageSettings } from './rival-kind.ts'
 
@@ -17,6 +17,8 @@ export function openEtcdStage(
     hosts: [...etcdEndpoints],
     faultHandling: { global: noop, host: () => noop },
   })
+  /** A watcher that is not cancelled tries again for ever, also when its client is closed. */
+  const watchers = new Set<Watcher>()
   const campaigns = async () => (await client.getAll().prefix(prefix).exec()).kvs
   return {
     command,
@@ -25,6 +27,7 @@ export function openEtcdStage(
       const standing = new Set(wonBy(member, await campaigns()))
       if (standing.size === 0) throw new Error(`${member} lost all its elections before the fault`)
       const watcher = await client.watch().prefix(prefix).create()
+      watchers.add(watcher)
       const gone = new Promise<number>((resolve) => {
         watcher.on('delete', ({ key }) => {
           if (standing.delete(key.toString()) && standing.size === 0) resolve(machineMs())
@@ -32,11 +35,13 @@ export function openEtcdStage(
       })
       return async () => {
         const atMs = await gone
+        watchers.delete(watcher)
         await watcher.cancel()
         return atMs
       }
     },
     async close() {
+      await Promise.allSettled([...watchers].map((watcher) => watcher.cancel()))
       // Leases of dead members would run out during somebody else's measurement.
       const leases = [...new Set((await campaigns()).map(({ lease }) => lease))]
       while (leases.length > 0) {
