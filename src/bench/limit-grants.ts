@@ -78,8 +78,13 @@ class LimitRun {
         const own = { member: memberOf(index), from: index, step: writers }
         // Who does not write has no partitions.
         const { reader } = this
-        const common = { group, keyPrefix: DEFAULT_KEY_PREFIX, etcd: servers.etcd, reader }
-        const argument = { ...common, ...own }
+        const argument = {
+          group,
+          keyPrefix: DEFAULT_KEY_PREFIX,
+          etcd: servers.etcd,
+          reader,
+          ...own,
+        }
         return one.call('rawPrepare', { ...argument, partitions: index < writers ? partitions : 0 })
       }),
     )

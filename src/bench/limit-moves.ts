@@ -50,15 +50,8 @@ export async function openMovesLimit(
   const workers = all.slice(0, members)
   const planner = all[members] as BenchProcess
   const common = {
-    ...{
-      group,
-      keyPrefix: DEFAULT_KEY_PREFIX,
-      etcd: servers.etcd,
-      partitions,
-      itemMs,
-      waves,
-      reader,
-    },
+    ...{ group, keyPrefix: DEFAULT_KEY_PREFIX, etcd: servers.etcd },
+    ...{ partitions, itemMs, waves, reader },
     members: workers.map((_, index) => memberOf(index)),
     sessions: workers.map(() => random.sessionId()),
     planner: random.sessionId(),

@@ -153,9 +153,8 @@ export async function openMapSource(argument: MapArgument) {
   // Beside the group's prefix, so that its mirror hears nothing of it.
   const aside = `${keyPrefix}${group}-raw/`
   let rawHeard = (_events: number) => {}
-  endings.push(async () => (await unwatch)())
-  const unwatch = raw.watch(aside, (events) => rawHeard(events.length), 'lean')
-  await unwatch
+  const unwatch = await raw.watch(aside, (events) => rawHeard(events.length), 'lean')
+  endings.push(async () => unwatch())
   return {
     /** Commits so many times a change of so many partitions, one after the other. */
     async commit(commits: number, count: number, gapMs: number): Promise<MapCommits> {

@@ -7,6 +7,7 @@
 import type { IEvent, IWatchRequest, IWatchResponse } from 'etcd3'
 import { encodeRange } from '../etcd/codec.ts'
 import type { Connection } from '../etcd/connections.ts'
+import { endStream, revisionOf } from '../etcd/watch.ts'
 import type { WatchResponse } from '../etcd/watch-wire.ts'
 import type { WatchEvent } from '../ports/store.ts'
 
@@ -60,16 +61,11 @@ export async function openRawStream(
 
 export function revisionOfEvent(event: RawEvents[number]): number {
   if ('kv' in event) return Number(event.kv.mod_revision)
-  return event.type === 'put' ? event.entry.modRevision : event.modRevision
+  return revisionOf(event)
 }
 
 /** The partition that an event of a group's prefix is about; its key ends in six digits. */
 export function partitionOfEvent(event: RawEvents[number]): number {
   if ('kv' in event) return Number(event.kv.key.toString('latin1', event.kv.key.length - 6))
   return Number((event.type === 'put' ? event.entry.key : event.key).slice(-6))
-}
-
-function endStream(stream: { end(): void; cancel(): void }): void {
-  stream.end()
-  stream.cancel()
 }

@@ -137,11 +137,11 @@ function endOfCanceled(
 }
 
 /** Half-closing first keeps the client library from taking the cancellation for a failure. */
-function endStream(stream: WatchStream): void {
+export function endStream(stream: { end(): void; cancel(): void }): void {
   stream.end()
   stream.cancel()
 }
 
-function revisionOf(event: WatchEvent): number {
+export function revisionOf(event: WatchEvent): number {
   return event.type === 'put' ? event.entry.modRevision : event.modRevision
 }

@@ -11,6 +11,7 @@
 import type { BenchCase, BenchContext, Comparison, Figures, Scenario } from '../bench-types.ts'
 import { clearGroup } from '../clear-group.ts'
 import { LEAN_LIMIT, LIMIT, TENURE } from '../evaluate.ts'
+import { firstCase } from '../first-case.ts'
 import { findGrantLimit, type GrantLimit } from '../limit-grants.ts'
 import { joinFleet } from '../member-fleet.ts'
 
@@ -40,7 +41,12 @@ export const acquire: Scenario = {
     context.progress('acquire: looking for the limit')
     const limit = await findGrantLimit(context, MEMBERS, 'stub')
     const leanLimit = await findGrantLimit(context, MEMBERS, 'lean')
-    yield coldCase(context)
+    const partitions = Math.min(WARM_UP.partitions, context.partitionsMax)
+    yield firstCase(context, {
+      ...{ scenario: 'acquire', name: `P = ${partitions}, processes just started` },
+      warmUpRounds: WARM_UP.rounds,
+      measure: (round) => measureTenure(context, partitions, round),
+    })
     for (const { partitions, quick, full } of CASES) {
       if (partitions > context.partitionsMax) continue
       yield caseOf(context, { limit, leanLimit }, partitions, context.quick ? quick : full)
@@ -74,30 +80,6 @@ function caseOf(
       caseName: `P = ${partitions}`,
       ...{ partitions, members: MEMBERS, leaseTtlMs: LEASE_TTL_MS, itemMs: 0 },
     },
-  }
-}
-
-/** The members' first start in processes that have run no member yet; then on, until they are warm. */
-function coldCase(context: BenchContext): BenchCase {
-  const partitions = Math.min(WARM_UP.partitions, context.partitionsMax)
-  return {
-    name: `P = ${partitions}, processes just started`,
-    rounds: 1,
-    contenders: [
-      {
-        name: TENURE,
-        async measure() {
-          const first = await measureTenure(context, partitions, 'cold')
-          for (let round = 0; round < WARM_UP.rounds; round += 1) {
-            context.progress(`acquire: warming up, ${round + 1} of ${WARM_UP.rounds}`)
-            await measureTenure(context, partitions, `warm-${round}`)
-          }
-          return first
-        },
-      },
-    ],
-    comparisons: [],
-    rivalSettings: null,
   }
 }
 

@@ -12,6 +12,7 @@ import { machineMs } from '../../dev/machine-time.ts'
 import type { BenchProcess } from '../bench-processes.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
 import { TENURE } from '../evaluate.ts'
+import { firstCase } from '../first-case.ts'
 import type { MemberNotes } from '../grant-notes.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
@@ -30,7 +31,10 @@ export const failover: Scenario = {
   title: `one of ${MEMBERS} members dies under load, lease of ${LEASE_TTL_MS / 1000} s`,
   async *cases(context) {
     const partitions = Math.min(PARTITIONS, context.partitionsMax)
-    yield firstCase(context, partitions)
+    yield firstCase(context, {
+      ...{ scenario: 'failover', name: 'SIGKILL, the first', warmUpRounds: 0 },
+      measure: (round) => measure(context, 'SIGKILL', partitions, round),
+    })
     for (const fault of ['SIGKILL', 'SIGSTOP'] as const) {
       yield caseOf(context, fault, partitions)
     }
@@ -53,14 +57,6 @@ function caseOf(context: BenchContext, fault: Fault, partitions: number): BenchC
       caseName: fault,
       ...{ partitions, members: MEMBERS, leaseTtlMs: LEASE_TTL_MS, itemMs: ITEM_MS },
     },
-  }
-}
-
-function firstCase(context: BenchContext, partitions: number): BenchCase {
-  const first = () => measure(context, 'SIGKILL', partitions, 'first')
-  return {
-    ...{ name: 'SIGKILL, the first', rounds: 1, comparisons: [], rivalSettings: null },
-    contenders: [{ name: TENURE, measure: first }],
   }
 }
 

@@ -10,6 +10,7 @@ import { DEFAULT_KEY_PREFIX } from '../../core/keys.ts'
 import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.ts'
 import { clearGroup } from '../clear-group.ts'
 import { TENURE } from '../evaluate.ts'
+import { firstCase } from '../first-case.ts'
 import type { MemberNotes } from '../grant-notes.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
@@ -31,7 +32,11 @@ export const scaleOut: Scenario = {
   title: `${STEPS.join(' → ')} members under load`,
   async *cases(context) {
     const partitions = Math.min(PARTITIONS, context.partitionsMax)
-    yield firstCase(context, partitions)
+    yield firstCase(context, {
+      ...{ scenario: 'scale-out', name: `${STEPS.join(' → ')}, the first` },
+      warmUpRounds: WARM_UP_ROUNDS,
+      measure: (round) => measure(context, partitions, round),
+    })
     yield caseOf(context, partitions)
   },
 }
@@ -52,22 +57,6 @@ function caseOf(context: BenchContext, partitions: number): BenchCase {
       caseName: STEPS.join(' → '),
       ...{ partitions, members: 16, leaseTtlMs: LEASE_TTL_MS, itemMs: ITEM_MS },
     },
-  }
-}
-
-function firstCase(context: BenchContext, partitions: number): BenchCase {
-  const first = async () => {
-    const figures = await measure(context, partitions, 'first')
-    for (let round = 0; round < WARM_UP_ROUNDS; round += 1) {
-      context.progress(`scale-out: warming up, ${round + 1} of ${WARM_UP_ROUNDS}`)
-      await measure(context, partitions, `warm-${round}`)
-    }
-    return figures
-  }
-  return {
-    ...{ name: `${STEPS.join(' → ')}, the first`, rounds: 1 },
-    contenders: [{ name: TENURE, measure: first }],
-    ...{ comparisons: [], rivalSettings: null },
   }
 }
 
