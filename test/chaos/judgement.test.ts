@@ -137,6 +137,28 @@ test('a take-over has its time, and one that never comes breaks L1', () => {
   assert.ok(never.failures.some(({ promise, partition }) => promise === 'L1' && partition === 0))
 })
 
+test('a take-over may wait for a candidate that is dead too', () => {
+  const { accepts, history, faults } = killed()
+  const gone = (member: string, atMs: number, revision: number) =>
+    ({ type: 'session-gone', atMs, revision, member }) as RunEvidence['history']['events'][number]
+  const later = accepts.map((line) =>
+    line.type === 'sealed' && line.atMs === 910 ? { ...line, atMs: 6300 } : line,
+  )
+  const verdictOf = (others: readonly FaultLine[]) => {
+    const kept = history.events.filter(({ type }) => type !== 'session-gone')
+    const events = [...kept, gone('b', 4600, 91), gone('c', 6200, 92)]
+    const evidence = killed({ faults: [...faults, ...others], accepts: later })
+    const { measures } = judgeRun({ ...evidence, history: { ...history, events } })
+    const measure = measures.find(({ promise }) => promise === 'L1')
+    return [measure?.tookMs, measure?.isClean, measure?.verdict]
+  }
+  const kill = { kind: 'worker-kill', class: 'worker', targets: ['c'] } as const
+  assert.deepEqual(verdictOf([faultAt(2000, kill)]), [5600, false, 'held'])
+  assert.deepEqual(verdictOf([]), [5600, true, 'broken'])
+  // One that was healed a session before it mattered is no excuse.
+  assert.deepEqual(verdictOf([faultAt(10, kill)]), [5600, true, 'broken'])
+})
+
 test('a machine that stalls voids a bound, and too much of it the run', () => {
   const settled = [{ fromMs: 30_000, tookMs: 20_000, last: 'settled' }]
   assert.deepEqual(failuresOf({ settled }), ['L4'])

@@ -8,9 +8,10 @@
  *   L4  everything healed → all is owned, progresses, and all maps are equal (settled.ts)
  *
  * A duration above its bound is void when the machine itself stalled, altogether for longer than the
- * margin, meanwhile.
+ * margin, meanwhile. Where a candidate was dead or stuck too, a take-over has the time that the others leave it.
  * L2 is measured in commits, so its bound counts what a commit took then, and what the machine took away.
  */
+import { CANDIDATE_STEP_MIN_MS, CANDIDATE_STEP_SHARE } from '../../src/core/election-turns.ts'
 import { recordOwner } from '../../src/core/partition-record.ts'
 import { comparePositions } from '../../src/core/token.ts'
 import { type AcceptLine, tokenId } from '../../src/evidence/accept-log.ts'
@@ -71,6 +72,9 @@ export const BOUNDS_MS: Readonly<Record<LivenessName, number>> = {
 }
 
 const COMMITS_OF_A_MOVE = 2
+
+/** The next candidate's turn comes so much later, and up to half of it more by its jitter. */
+const CANDIDATE_STEP_MS = Math.max(CANDIDATE_STEP_MIN_MS, TTL_MS * CANDIDATE_STEP_SHARE)
 
 type Unjudged = Omit<Measure, 'verdict' | 'boundMs' | 'isClean'> & {
   readonly involved: Involved
@@ -139,16 +143,42 @@ function takeOvers(evidence: LivenessEvidence): readonly Unjudged[] {
       const endMs = seal?.atMs ?? Number.POSITIVE_INFINITY
       const granted = grantedMembers(history, partition, kill.fromMs, endMs)
       const move = record.phase === 'revoking' && record.move.to !== null ? [record.move.to] : []
-      const { dueMs, isClean } = dueOf(evidence, {
+      const due = dueOf(evidence, {
         ...{ fromMs: kill.fromMs, cameMs: endMs, boundMs: BOUNDS_MS.L1, cause: kill },
         classes: ['etcd', 'postgres'],
         members: new Set([...granted, ...move]),
       })
+      const mute = muteCandidates(evidence, member, kill.fromMs, endMs)
+      const dueMs = due.dueMs + CANDIDATE_STEP_MS * (mute === 0 ? 0 : mute + 1 / 2)
+      const isClean = due.isClean && mute === 0
       const tookMs = seal === undefined ? null : seal.atMs - kill.fromMs
       const { fromMs } = kill
       return [{ promise: 'L1', partition, fromMs, tookMs, dueMs, isClean, involved: null }]
     })
   })
+}
+
+/**
+ * Number of members with a fault of their own after the killed one's session ended. Until its session
+ * too has ended, such a member may come before others in the partition's election, and they leave each
+ * of them a step of time.
+ */
+function muteCandidates(
+  { history, faults }: LivenessEvidence,
+  killed: string,
+  fromMs: number,
+  toMs: number,
+): number {
+  const vacantMs =
+    history.find(
+      (event) => event.type === 'session-gone' && event.atMs > fromMs && event.member === killed,
+    )?.atMs ?? fromMs
+  const members = faults
+    .filter((fault) => fault.class === 'worker' && fault.fromMs <= toMs)
+    .filter(({ toMs: healedMs }) => (healedMs ?? Number.POSITIVE_INFINITY) + EXPIRY_MS >= vacantMs)
+    .flatMap(({ targets }) => targets)
+    .filter((member) => member !== killed)
+  return new Set(members).size
 }
 
 function grantedMembers(
