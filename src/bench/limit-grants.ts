@@ -8,7 +8,7 @@ import type { BenchProcess } from './bench-processes.ts'
 import type { BenchContext } from './bench-types.ts'
 import { memberOf } from './member-names.ts'
 import { createRawEtcd } from './raw-etcd.ts'
-import type { WatchReader } from './raw-watch.ts'
+import type { Wire } from './raw-watch.ts'
 
 type Shape = { readonly writers: number; readonly inFlight: number }
 
@@ -23,13 +23,13 @@ export type GrantLimit = {
 export async function findGrantLimit(
   context: BenchContext,
   members: number,
-  reader: WatchReader,
+  wire: Wire,
 ): Promise<GrantLimit> {
   const processes = await context.processes.take(members)
   const shapes: Shape[] = [1, 2, 4, 8, 16].map((inFlight) => ({ writers: 1, inFlight }))
   shapes.push({ writers: 2, inFlight: 2 }, { writers: 2, inFlight: 4 })
   shapes.push({ writers: members, inFlight: 1 }, { writers: members, inFlight: 2 })
-  const run = new LimitRun(context, processes, reader)
+  const run = new LimitRun(context, processes, wire)
   const tried: { shape: Shape; rate: number }[] = []
   // Once for nothing: the processes are cold.
   await run.rate(2000, { writers: members, inFlight: 1 })
@@ -55,19 +55,19 @@ const CALIBRATION = 10_000
 class LimitRun {
   private readonly context: BenchContext
   private readonly processes: readonly BenchProcess[]
-  private readonly reader: WatchReader
+  private readonly wire: Wire
   private count = 0
 
-  constructor(context: BenchContext, processes: readonly BenchProcess[], reader: WatchReader) {
+  constructor(context: BenchContext, processes: readonly BenchProcess[], wire: Wire) {
     this.context = context
     this.processes = processes
-    this.reader = reader
+    this.wire = wire
   }
 
   /** Grants per second, all of them new. */
   async rate(partitions: number, { writers, inFlight }: Shape): Promise<number> {
     const { servers, runId } = this.context
-    const group = `${runId}-${this.reader}-limit-${this.count++}`
+    const group = `${runId}-${this.wire}-limit-${this.count++}`
     const etcd = createRawEtcd(servers.etcd)
     const key = `${DEFAULT_KEY_PREFIX}${group}/incarnation`
     await etcd.send(
@@ -77,12 +77,12 @@ class LimitRun {
       this.processes.map((one, index) => {
         const own = { member: memberOf(index), from: index, step: writers }
         // Who does not write has no partitions.
-        const { reader } = this
+        const { wire } = this
         const argument = {
           group,
           keyPrefix: DEFAULT_KEY_PREFIX,
           etcd: servers.etcd,
-          reader,
+          wire,
           ...own,
         }
         return one.call('rawPrepare', { ...argument, partitions: index < writers ? partitions : 0 })

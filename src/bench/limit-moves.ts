@@ -10,7 +10,7 @@ import { type MemberNotes, pausesOf } from './grant-notes.ts'
 import { memberOf } from './member-names.ts'
 import { MEMBERS } from './process-messages.ts'
 import { createRawEtcd } from './raw-etcd.ts'
-import type { WatchReader } from './raw-watch.ts'
+import type { Wire } from './raw-watch.ts'
 
 export type MovesWave = {
   readonly movesPerSecond: number
@@ -29,7 +29,7 @@ export type MovesOptions = {
   readonly members: number
   readonly itemMs: number
   readonly waves: number
-  readonly reader: WatchReader
+  readonly wire: Wire
 }
 
 const IN_FLIGHT = [4, 16, 1, 8]
@@ -39,9 +39,9 @@ export async function openMovesLimit(
   context: BenchContext,
   options: MovesOptions,
 ): Promise<MovesLimit> {
-  const { partitions, members, itemMs, waves, reader } = options
+  const { partitions, members, itemMs, waves, wire } = options
   const { servers, runId, processes: pool } = context
-  const group = `${runId}-${reader}-moves-${partitions}`
+  const group = `${runId}-${wire}-moves-${partitions}`
   const prefix = `${DEFAULT_KEY_PREFIX}${group}/`
   const etcd = createRawEtcd(servers.etcd)
   const incarnation = { type: 'put', key: `${prefix}incarnation`, value: '1' } as const
@@ -51,7 +51,7 @@ export async function openMovesLimit(
   const planner = all[members] as BenchProcess
   const common = {
     ...{ group, keyPrefix: DEFAULT_KEY_PREFIX, etcd: servers.etcd },
-    ...{ partitions, itemMs, waves, reader },
+    ...{ partitions, itemMs, waves, wire },
     members: workers.map((_, index) => memberOf(index)),
     sessions: workers.map(() => random.sessionId()),
     planner: random.sessionId(),

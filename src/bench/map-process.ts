@@ -51,7 +51,7 @@ const CALL_TIMEOUT_MS = 30_000
 export async function openMapSource(argument: MapArgument) {
   const { group, keyPrefix, partitions } = argument
   const keys = groupKeys(keyPrefix, group as GroupName)
-  const raw = createRawEtcd(argument.etcd)
+  const raw = createRawEtcd(argument.etcd, 'lean')
   const store = await shareStore(argument.etcd)
   const broadcast = await shareBroadcast(argument.nats)
   const members = Array.from({ length: argument.members }, (_, index) => ({
@@ -153,7 +153,7 @@ export async function openMapSource(argument: MapArgument) {
   // Beside the group's prefix, so that its mirror hears nothing of it.
   const aside = `${keyPrefix}${group}-raw/`
   let rawHeard = (_events: number) => {}
-  const unwatch = await raw.watch(aside, (events) => rawHeard(events.length), 'lean')
+  const unwatch = await raw.watch(aside, (events) => rawHeard(events.length))
   endings.push(async () => unwatch())
   return {
     /** Commits so many times a change of so many partitions, one after the other. */

@@ -3,7 +3,6 @@
  * Tenure's, and nothing decided. A process that sees a partition revoked waits for its item, sends the
  * grant that was made beforehand, and the one that sees the grant begins to work.
  */
-import type { ITxnRequest } from 'etcd3'
 import { COMMITS_PER_BATCH_MAX } from '../core/commit-batch.ts'
 import type { GroupName, MemberName, SessionId } from '../core/ids.ts'
 import { groupKeys } from '../core/keys.ts'
@@ -12,14 +11,14 @@ import type { EtcdStoreOptions } from '../etcd/etcd-store.ts'
 import { itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
 import type { Held } from './process-messages.ts'
 import { type ChainPlan, chainOf, isMoving, ownerAt, prepareBatch } from './raw-chain.ts'
-import { createRawEtcd, type RawEtcd } from './raw-etcd.ts'
-import { partitionOfEvent, type RawEvents, type WatchReader } from './raw-watch.ts'
+import { createRawEtcd, type RawEtcd, type RawRequest } from './raw-etcd.ts'
+import { partitionOfEvent, type RawEvents, type Wire } from './raw-watch.ts'
 
 export type MovesArgument = {
   readonly group: string
   readonly keyPrefix: string
   readonly etcd: EtcdStoreOptions
-  readonly reader: WatchReader
+  readonly wire: Wire
   readonly members: readonly string[]
   readonly sessions: readonly string[]
   readonly planner: string
@@ -31,9 +30,9 @@ export type MovesArgument = {
   readonly waves: number
 }
 
-type Nested = NonNullable<ITxnRequest['success']>[number]
+type Nested = RawRequest['success'][number]
 type Sender = {
-  readonly compare: NonNullable<ITxnRequest['compare']>
+  readonly compare: RawRequest['compare']
   readonly nested: Map<number, Nested>
 }
 type Load = { note: OpenNote; revoked: boolean; timer: NodeJS.Timeout | null; timed: boolean }
@@ -68,7 +67,7 @@ export class RawMoves {
     this.argument = argument
     this.tell = tell
     this.steps = new Uint32Array(argument.partitions)
-    this.etcd = createRawEtcd(argument.etcd)
+    this.etcd = createRawEtcd(argument.etcd, argument.wire)
     this.plan = {
       keys: groupKeys(argument.keyPrefix, argument.group as GroupName),
       partitions: argument.partitions,
@@ -91,11 +90,7 @@ export class RawMoves {
     const own = { type: 'put', key, value: 'limit', session } as const
     await this.etcd.send(this.etcd.prepare({ compare: [], success: [own], failure: [] }))
     this.endings.push(
-      await this.etcd.watch(
-        `${keys.prefix}partitions/`,
-        (events) => this.watched(events),
-        this.argument.reader,
-      ),
+      await this.etcd.watch(`${keys.prefix}partitions/`, (events) => this.watched(events)),
     )
     this.prepare()
   }
@@ -173,9 +168,9 @@ export class RawMoves {
       const { shared, nested } = prepareBatch(this.plan.keys, list)
       const request = this.etcd.prepare({ compare: shared, success: nested, failure: [] })
       const byPartition = list.map(
-        ({ partition }, place) => [partition, request.success?.[place] as Nested] as const,
+        ({ partition }, place) => [partition, request.success[place] as Nested] as const,
       )
-      this.senders.set(step, { compare: request.compare ?? [], nested: new Map(byPartition) })
+      this.senders.set(step, { compare: request.compare, nested: new Map(byPartition) })
     }
   }
 
@@ -284,7 +279,7 @@ export class RawMoves {
   }
 }
 
-function requestOf({ compare, nested }: Sender, partitions: readonly number[]): ITxnRequest {
+function requestOf({ compare, nested }: Sender, partitions: readonly number[]): RawRequest {
   return {
     compare,
     success: partitions.map((partition) => nested.get(partition) as Nested),

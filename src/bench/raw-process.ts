@@ -2,7 +2,6 @@
  * The limit of grants and moves: the same records, compares and batches as Tenure's, built by the same
  * code beforehand and sent by raw gRPC with no logic, while every process has a watch that counts.
  */
-import type { ITxnRequest } from 'etcd3'
 import { random } from '../composition/connections.ts'
 import { elect } from '../core/commit.ts'
 import { COMMITS_PER_BATCH_MAX, commitBatch } from '../core/commit-batch.ts'
@@ -11,14 +10,14 @@ import { groupKeys } from '../core/keys.ts'
 import type { Owner } from '../core/partition-record.ts'
 import { machineMs } from '../dev/machine-time.ts'
 import type { EtcdStoreOptions } from '../etcd/etcd-store.ts'
-import { createRawEtcd, type RawEtcd } from './raw-etcd.ts'
-import type { WatchReader } from './raw-watch.ts'
+import { createRawEtcd, type RawEtcd, type RawRequest } from './raw-etcd.ts'
+import type { Wire } from './raw-watch.ts'
 
 export type RawPrepareArgument = {
   readonly group: string
   readonly keyPrefix: string
   readonly etcd: EtcdStoreOptions
-  readonly reader: WatchReader
+  readonly wire: Wire
   readonly member: string
   /** The partitions that this process grants itself: from, from + step, … below `partitions`. */
   readonly from: number
@@ -31,31 +30,30 @@ export type RawRun = { readonly beganMs: number; readonly endedMs: number }
 const LEASE_S = 600
 
 export class RawProcess {
+  private readonly connected = new Map<Wire, RawEtcd>()
   private etcd: RawEtcd | null = null
-  private batches: ITxnRequest[] = []
+  private batches: RawRequest[] = []
   private seen = 0
   private endings: (() => Promise<void> | void)[] = []
 
   /** Opens watch and lease, and builds what will be sent. */
   async prepare(argument: RawPrepareArgument): Promise<void> {
-    const { group, keyPrefix, partitions, from, step } = argument
-    this.etcd ??= createRawEtcd(argument.etcd)
+    const { group, keyPrefix, partitions, from, step, wire } = argument
+    const etcd = this.connected.get(wire) ?? createRawEtcd(argument.etcd, wire)
+    this.connected.set(wire, etcd)
+    this.etcd = etcd
     const keys = groupKeys(keyPrefix, group as GroupName)
     this.seen = 0
     this.endings.push(
-      await this.etcd.watch(
-        `${keys.prefix}partitions/`,
-        (events) => {
-          this.seen += events.length
-        },
-        argument.reader,
-      ),
+      await etcd.watch(`${keys.prefix}partitions/`, (events) => {
+        this.seen += events.length
+      }),
     )
     const owner: Owner = { member: argument.member as MemberName, session: random.sessionId() }
-    this.endings.push(await this.etcd.openLease(owner.session, LEASE_S))
+    this.endings.push(await etcd.openLease(owner.session, LEASE_S))
     const key = keys.member(owner.member)
-    await this.etcd.send(
-      this.etcd.prepare({
+    await etcd.send(
+      etcd.prepare({
         compare: [],
         success: [{ type: 'put', key, value: 'limit', session: owner.session }],
         failure: [],
@@ -67,11 +65,11 @@ export class RawProcess {
       const stamp = { operation: random.operationId(), atMs: Date.now() }
       commits.push(elect(partition, null, owner, 1, stamp))
       if (commits.length < COMMITS_PER_BATCH_MAX) continue
-      this.batches.push(this.etcd.prepare(commitBatch(keys, commits).transaction))
+      this.batches.push(etcd.prepare(commitBatch(keys, commits).transaction))
       commits = []
     }
     if (commits.length > 0) {
-      this.batches.push(this.etcd.prepare(commitBatch(keys, commits).transaction))
+      this.batches.push(etcd.prepare(commitBatch(keys, commits).transaction))
     }
   }
 

@@ -1,8 +1,8 @@
 /**
- * The watches of the limit, of two kinds. *stub*: raw gRPC as the client library's stub gives it, whose
- * general decoder makes objects of every field; that is what a program has that talks to etcd and does
- * nothing else. *lean*: through Tenure's own reader (`etcd/watch-wire.ts`), which is stricter: it shows
- * what the servers allow to whoever reads as sparingly as Tenure does.
+ * The watches of the limit, over either wire. *stub*: raw gRPC as the client library's stub gives it,
+ * whose general decoder makes objects of every field; that is what a program has that talks to etcd and
+ * does nothing else. *lean*: as Tenure reads and writes (`etcd/watch-wire.ts`, `transaction-wire.ts`),
+ * which is stricter: it shows what the servers allow to whoever is as sparing as Tenure is.
  */
 import type { IEvent, IWatchRequest, IWatchResponse } from 'etcd3'
 import { encodeRange } from '../etcd/codec.ts'
@@ -11,7 +11,7 @@ import { endStream, revisionOf } from '../etcd/watch.ts'
 import type { WatchResponse } from '../etcd/watch-wire.ts'
 import type { WatchEvent } from '../ports/store.ts'
 
-export type WatchReader = 'stub' | 'lean'
+export type Wire = 'stub' | 'lean'
 export type RawEvents = readonly (IEvent | WatchEvent)[]
 
 type Received = {
@@ -29,13 +29,13 @@ type RawStream = {
 /** Sends the request at once. @param from 0: from now on */
 export async function openRawStream(
   connection: Connection,
-  reader: WatchReader,
+  wire: Wire,
   prefix: string,
   from: number,
 ): Promise<RawStream> {
   const { key, range_end: rangeEnd } = encodeRange(prefix)
-  if (reader === 'lean') {
-    const stream = await connection.watches.open()
+  if (wire === 'lean') {
+    const stream = await connection.channel.openWatch()
     stream.write({ key, rangeEnd, startRevision: from, progressNotify: false })
     return {
       onResponse: (listener) => stream.on('data', (response: WatchResponse) => listener(response)),

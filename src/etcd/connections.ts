@@ -16,8 +16,8 @@ import {
 } from '@grpc/grpc-js'
 import { type IPolicy, noop } from 'cockatiel'
 import { Etcd3 } from 'etcd3'
+import { EtcdChannel } from './channel.ts'
 import type { Identity } from './etcd-options.ts'
-import { WatchChannel } from './watch-channel.ts'
 
 /** Larger than any answer that is asked for: 10,000 records are about 6 MB. */
 const RECEIVE_BYTES_MAX = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ const AUTHENTICATE_TIMEOUT_MS = 2000
 
 export type Connection = {
   readonly client: Etcd3
-  readonly watches: WatchChannel
+  readonly channel: EtcdChannel
   /** A connection's first watch tells a refusal from an expired token. */
   watchesOpened: number
 }
@@ -101,14 +101,14 @@ function connectTo(endpoint: string, identity: Identity): Connection {
   const fetchToken = auth === undefined ? null : () => authenticate(endpoint, identity, auth)
   return {
     client: createClient(endpoint, identity),
-    watches: new WatchChannel({ ...options, fetchToken }),
+    channel: new EtcdChannel({ ...options, fetchToken }),
     watchesOpened: 0,
   }
 }
 
-function end({ client, watches }: Connection): void {
+function end({ client, channel }: Connection): void {
   client.close()
-  watches.close()
+  channel.close()
 }
 
 /** By a client without a name: one that has a name would fetch a token of its own before it asks. */

@@ -1,8 +1,8 @@
 /**
  * The store port on etcd. The client library serves as a typed gRPC stub and as nothing else; what
  * its own leases, watchers, retries and circuit breakers would break is said in the files beside
- * this one. Watches go past the stub as well, over a channel of their own (`watch-channel.ts`): every
- * member reads every change.
+ * this one. Transactions and watches go past the stub as well, over a channel of their own
+ * (`channel.ts`): every member reads every change.
  *
  * Work, watches and leases each have their own connection and their own choice of endpoint, so that
  * a slow answer to one never holds up another. Nothing connects before the first call.
@@ -16,9 +16,10 @@ import type {
   StoreStatus,
   Watch,
 } from '../ports/store.ts'
-import { decodeKeyValue, decodeTransaction, encodeRange, encodeTransaction } from './codec.ts'
+import { decodeKeyValue, encodeRange } from './codec.ts'
 import { type Connections, createConnections, requireLeader } from './connections.ts'
 import { type EtcdStoreOptions, readEndpoints, readIdentity } from './etcd-options.ts'
+import { isStaleToken } from './failure.ts'
 import { closeLease, openLease, renewLease } from './lease-calls.ts'
 import { callOnce } from './unary.ts'
 import { openWatch } from './watch.ts'
@@ -73,15 +74,18 @@ async function transact(
   transaction: Transaction,
   options: CallOptions,
 ): Promise<StoreReply<TransactionResult>> {
-  const answer = await callOnce(connections, options, (client, grpcOptions) =>
-    client.kv.txn(encodeTransaction(transaction), requireLeader(grpcOptions)),
-  )
-  if (!answer.ok) return answer
-  return {
-    ok: true,
-    revision: Number(answer.value.header.revision),
-    value: decodeTransaction(transaction, answer.value),
+  const send = (timeoutMs: number) =>
+    callOnce(connections, { ...options, timeoutMs }, ({ channel }, grpcOptions) =>
+      channel.transact(transaction, grpcOptions),
+    )
+  const beganMs = performance.now()
+  let answer = await send(options.timeoutMs)
+  // Turned down before it was proposed; the connection was given up, and the next fetches another token.
+  if (!answer.ok && isStaleToken(answer.detail)) {
+    answer = await send(Math.max(1, options.timeoutMs - (performance.now() - beganMs)))
   }
+  if (!answer.ok) return answer
+  return { ok: true, revision: answer.value.revision, value: answer.value.result }
 }
 
 async function list(
@@ -89,7 +93,7 @@ async function list(
   request: Parameters<Store['list']>[0],
   options: CallOptions,
 ): Promise<StoreReply<ListPage>> {
-  const answer = await callOnce(connections, options, (client, grpcOptions) =>
+  const answer = await callOnce(connections, options, ({ client }, grpcOptions) =>
     client.kv.range(
       {
         ...encodeRange(request.prefix, request.after),
@@ -111,7 +115,7 @@ async function status(
   connections: Connections,
   options: CallOptions,
 ): Promise<StoreReply<StoreStatus>> {
-  const answer = await callOnce(connections, options, (client, grpcOptions) =>
+  const answer = await callOnce(connections, options, ({ client }, grpcOptions) =>
     client.maintenance.status(grpcOptions),
   )
   if (!answer.ok) return answer

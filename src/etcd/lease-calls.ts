@@ -23,7 +23,7 @@ export async function openLease(
   ttlMs: number,
   options: CallOptions,
 ): Promise<StoreReply<Ttl>> {
-  const answer = await callOnce(connections, options, (client, grpcOptions) =>
+  const answer = await callOnce(connections, options, ({ client }, grpcOptions) =>
     client.leaseClient.leaseGrant(
       { ID: encodeLease(session), TTL: Math.ceil(ttlMs / 1000) },
       requireLeader(grpcOptions),
@@ -40,7 +40,7 @@ export async function renewLease(
   session: SessionId,
   options: CallOptions,
 ): Promise<StoreReply<Ttl>> {
-  const answer = await callOnce(connections, options, (client, grpcOptions) =>
+  const answer = await callOnce(connections, options, ({ client }, grpcOptions) =>
     renewOnce(client, encodeLease(session), requireLeader(grpcOptions)),
   )
   if (!answer.ok) return answer
@@ -59,7 +59,7 @@ export async function closeLease(
   options: CallOptions,
   revisionNow: () => number,
 ): Promise<StoreReply<null>> {
-  const answer = await callOnce(connections, options, (client, grpcOptions) =>
+  const answer = await callOnce(connections, options, ({ client }, grpcOptions) =>
     client.leaseClient.leaseRevoke({ ID: encodeLease(session) }, requireLeader(grpcOptions)),
   )
   if (answer.ok) return { ok: true, revision: Number(answer.value.header.revision), value: null }

@@ -2,7 +2,6 @@
  * One request, one reply, one timeout: the shape of every call that is not a stream. Retries nothing.
  */
 import type { CallOptions as GrpcCallOptions } from '@grpc/grpc-js'
-import type { Etcd3 } from 'etcd3'
 import type { CallOptions, StoreFailure } from '../ports/store.ts'
 import type { Connection, Connections } from './connections.ts'
 import { type CallFailure, classifyError, storeClosed, timedOut } from './failure.ts'
@@ -16,14 +15,14 @@ export type Answer<T> = { readonly ok: true; readonly value: T } | StoreFailure
 export async function callOnce<T>(
   connections: Connections,
   options: CallOptions,
-  send: (client: Etcd3, options: GrpcCallOptions) => Promise<T>,
+  send: (connection: Connection, options: GrpcCallOptions) => Promise<T>,
 ): Promise<Answer<T>> {
   const connection = connections.current()
   if (connection === null) return plain(storeClosed())
   const answer = await new Promise<{ ok: true; value: T } | CallFailure>((resolve) => {
     const timer = setTimeout(() => resolve(timedOut(options.timeoutMs)), options.timeoutMs)
     const deadline = Date.now() + Math.max(1, options.timeoutMs - DEADLINE_LEAD_MS)
-    send(connection.client, { deadline }).then(
+    send(connection, { deadline }).then(
       (value) => {
         clearTimeout(timer)
         resolve({ ok: true, value })

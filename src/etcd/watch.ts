@@ -15,10 +15,10 @@
  *   connection is found by pings, and one that never opens by a timer of its own.
  */
 import type { Watch, WatchEnd, WatchEvent, WatchHandler } from '../ports/store.ts'
+import type { WatchStream } from './channel.ts'
 import { encodeRange } from './codec.ts'
 import type { Connection, Connections } from './connections.ts'
 import { classifyError, isStaleToken } from './failure.ts'
-import type { WatchStream } from './watch-channel.ts'
 import type { WatchResponse } from './watch-wire.ts'
 
 /** How long the server may take to say that the watch stands. */
@@ -104,7 +104,7 @@ export function openWatch(
 
   if (connection === null) queueMicrotask(() => broken('the store is closed'))
   else {
-    connection.watches.open().then(start, (error: unknown) => {
+    connection.channel.openWatch().then(start, (error: unknown) => {
       const { reason, detail } = classifyError(error)
       end(reason === 'refused' ? { reason, detail } : { reason: 'broken', detail }, true)
     })

@@ -47,8 +47,8 @@ async function openCase(
   const say = (what: string) => context.progress(`churn: ${partitions} partitions, ${what}`)
   say('first grants of the limits')
   const options = { partitions, members: MEMBERS, itemMs, waves }
-  const limit = await openMovesLimit(context, { ...options, reader: 'stub' })
-  const leanLimit = await openMovesLimit(context, { ...options, reader: 'lean' })
+  const limit = await openMovesLimit(context, { ...options, wire: 'stub' })
+  const leanLimit = await openMovesLimit(context, { ...options, wire: 'lean' })
   say('members join')
   const tenure = await openTenure(context, partitions, itemMs)
   // Once for nothing: the processes are cold.
