@@ -26,6 +26,8 @@ import type { PreferenceOrderFactory } from './preference-order.ts'
 
 export const BACK_OFF_FIRST_MS = 100
 export const BACK_OFF_MAX_MS = 5000
+/** How long before the first of them opens it is decided who campaigns for which. */
+const PLAN_AHEAD_MS = 200
 /**
  * Campaigns under way at once. Few enough that a member which joins meanwhile still finds its share
  * open, enough to keep the store's pipeline full (six batches of 120).
@@ -43,7 +45,7 @@ export class ElectionSchedule {
   private readonly me: MemberName
   private readonly orderOf: PreferenceOrderFactory
   private readonly vacancies = new Map<PartitionId, Vacancy>()
-  /** Those of them whose first candidate I am: what nearly every round is about. */
+  /** Those of them whose first candidate I am, while I don't campaign: what nearly every round is about. */
   private readonly mine = new Set<PartitionId>()
   /** Before this no other member's turn can have been missed; a lower bound, so one look too many is all. */
   private othersDueAtMs = Number.NEGATIVE_INFINITY
@@ -123,6 +125,7 @@ export class ElectionSchedule {
   /** A campaign is under way: not again before its end. */
   began(partition: PartitionId): void {
     this.contested.add(partition)
+    this.mine.delete(partition)
   }
 
   /** A campaign ended; the partition may still be vacant. */
@@ -131,6 +134,7 @@ export class ElectionSchedule {
     if (this.isTruncated) this.needsLook = true
     const vacancy = this.vacancies.get(partition)
     if (vacancy === undefined || won) return
+    if (vacancy.chosen && vacancy.target === this.me) this.mine.add(partition)
     this.needsLook = true
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
     this.idleDueAtMs = Number.NEGATIVE_INFINITY
@@ -164,9 +168,8 @@ export class ElectionSchedule {
     this.needsLook = false
     this.isTruncated = false
     if (this.vacancies.size === 0) return { campaigns: [], wakeAtMs: null }
-    // While members still join, the plan would be made anew for each of them.
     const opensAtMs = this.opensAt(nowMs)
-    if (opensAtMs > nowMs) return { campaigns: [], wakeAtMs: opensAtMs }
+    if (opensAtMs > nowMs) return this.beforeOpening(opensAtMs, nowMs)
     if (nowMs >= this.idleDueAtMs) this.forgetIdle(nowMs)
     this.choose(nowMs)
     const campaigns: PartitionId[] = []
@@ -177,6 +180,14 @@ export class ElectionSchedule {
     }
     if (!this.isTruncated) wakeAtMs = Math.min(wakeAtMs, this.othersDueAtMs)
     return { campaigns, wakeAtMs: Number.isFinite(wakeAtMs) ? wakeAtMs : null }
+  }
+
+  /** The plan stands when the first may campaign; earlier, it would be made anew for each that joins. */
+  private beforeOpening(opensAtMs: number, nowMs: number): ElectionRound {
+    const planAtMs = opensAtMs - PLAN_AHEAD_MS
+    if (planAtMs > nowMs) return { campaigns: [], wakeAtMs: planAtMs }
+    this.choose(nowMs)
+    return { campaigns: [], wakeAtMs: opensAtMs }
   }
 
   /** Adds those that are due to the campaigns; when the next one is due. */
@@ -250,7 +261,7 @@ export class ElectionSchedule {
       vacancy.target = assignment.targets[partition] ?? null
       vacancy.chosen = true
       vacancy.chosenAtMs = nowMs
-      if (vacancy.target === this.me) this.mine.add(partition)
+      if (vacancy.target === this.me && !this.contested.has(partition)) this.mine.add(partition)
       else this.mine.delete(partition)
     }
   }

@@ -15,6 +15,7 @@
  * I3  owned and revoking name an owner; vacant names none.
  * I4  a revoking record still belongs to its owner at its generation: it is a request, not a grant.
  */
+import { grantText } from './grant-text.ts'
 import type { MemberName, OperationId, PartitionId, SessionId } from './ids.ts'
 import { isObject, readVersion } from './record-format.ts'
 import { createTenureError } from './tenure-error.ts'
@@ -105,6 +106,7 @@ const KNOWN = new Set([
 ])
 
 export function encodePartitionRecord(record: PartitionRecord): string {
+  if (record.phase === 'owned' && record.unknown === null) return grantText(record)
   const { unknown, ...fields } = record
   const text = JSON.stringify(unknown === null ? fields : { ...fields, ...unknown })
   return `{"v":1,${text.slice(1)}`

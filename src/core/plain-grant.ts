@@ -4,6 +4,7 @@
  * record needs no text: what is not in its outline are three numbers and a kind, and from those its exact
  * text and the decoded record are put together again.
  */
+import { grantText } from './grant-text.ts'
 import type { MemberName, OperationId, SessionId } from './ids.ts'
 import type { GrantKind, Owner, PartitionRecord } from './partition-record.ts'
 import type { Position } from './token.ts'
@@ -69,12 +70,7 @@ function fourBytes(hex: string): number {
 
 /** The text that was read; as `encodePartitionRecord` writes it. */
 export function plainText(grant: PlainGrant): string {
-  const { incarnation, generation, owner, previous, kind, high, low, atMs } = grant
-  const before =
-    previous === null
-      ? 'null'
-      : `{"member":"${previous.member}","session":"${previous.session}","incarnation":${incarnation},"generation":${generation - 1}}`
-  return `{"v":1,"phase":"owned","incarnation":${incarnation},"generation":${generation},"owner":{"member":"${owner.member}","session":"${owner.session}"},"how":"${GRANT_KINDS[kind]}","previous":${before},"operation":"${hex8(high)}${hex8(low)}","atMs":${atMs}}`
+  return grantText(plainRecord(grant))
 }
 
 /** As `decodePartitionRecord` gives it. */
