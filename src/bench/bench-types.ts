@@ -70,9 +70,9 @@ export type BenchCase = {
 export type Scenario = {
   readonly name: ScenarioName
   readonly title: string
-  /** Targets of the ratio to a rival, by the rival's name. */
+  /** Targets of the ratio to a rival, by the rival's name, and the case that is held against them. */
   readonly rivalTargets?: Readonly<
-    Record<string, { readonly metric: string; readonly target: Target }>
+    Record<string, { readonly metric: string; readonly target: Target; readonly judgedIn: string }>
   >
   /** Opens what its cases need; called once, cases run in this order. */
   cases(context: BenchContext): AsyncIterable<BenchCase>

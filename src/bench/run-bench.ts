@@ -145,7 +145,10 @@ async function runCase(
       }
     }
   }
-  const comparisons = [...benchCase.comparisons, ...rivalComparisons(scenario, rivals.present)]
+  const comparisons = [
+    ...benchCase.comparisons,
+    ...rivalComparisons(scenario, benchCase.name, rivals.present),
+  ]
   const rows = rowsOf(scenario.name, benchCase, comparisons, measured)
   return [...rows, ...brokenRows(scenario.name, benchCase.name, broken)]
 }
@@ -176,12 +179,17 @@ function rivalContenders(
   }))
 }
 
-function rivalComparisons(scenario: Scenario, rivals: readonly Rival[]): readonly Comparison[] {
+function rivalComparisons(
+  scenario: Scenario,
+  caseName: string,
+  rivals: readonly Rival[],
+): readonly Comparison[] {
   return rivals.flatMap(({ name }) => {
     const wanted = scenario.rivalTargets?.[name]
     if (wanted === undefined) return []
     const bound = { contender: LEAN_LIMIT, why: 'the limit itself, beside that rival' }
-    return [{ ...wanted, statistic: 'median' as const, against: name, bound }]
+    const target = wanted.judgedIn === caseName ? wanted.target : null
+    return [{ metric: wanted.metric, target, statistic: 'median' as const, against: name, bound }]
   })
 }
 

@@ -62,6 +62,9 @@ export function createRebalancer(options: RebalancerOptions): Rebalancer {
   return new RebalancerDriver(options)
 }
 
+const GATHER_MOVE_MS = 0.005
+const GATHER_MAX_MS = 25
+
 type Leading = {
   readonly session: SessionDriver
   readonly ttlMs: number
@@ -163,8 +166,11 @@ class RebalancerDriver implements Rebalancer {
     this.stepSoon()
   }
 
+  /** A step looks at each move under way: the more there are, the more news one step takes together. */
   private stepSoon(): void {
-    this.turn ??= this.options.clock.schedule(0, () => {
+    const moves = this.leading?.state.moves.size ?? 0
+    const gatherMs = Math.min(GATHER_MAX_MS, Math.floor(moves * GATHER_MOVE_MS))
+    this.turn ??= this.options.clock.schedule(gatherMs, () => {
       this.turn = null
       const events: RebalancerEvent[] = [
         { type: 'changed', partitions: [...this.changed] },
