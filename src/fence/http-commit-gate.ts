@@ -22,12 +22,18 @@ export interface CommitGate {
   look(token: Token): EffectOutcome<null>
 }
 
-type Lane = { running: Set<Promise<unknown>>; sealing: Promise<unknown> | null }
+type Lane = {
+  /** Effects under way. */
+  running: number
+  sealing: Promise<unknown> | null
+  /** Called when the last of them has ended. */
+  idle: (() => void) | null
+}
 
 export function createCommitGate(store: HighWaterStore, sealTimeoutMs: number): CommitGate {
   const lanes = new Map<PartitionId, Lane>()
   const laneOf = (partition: PartitionId): Lane => {
-    const lane = lanes.get(partition) ?? { running: new Set(), sealing: null }
+    const lane = lanes.get(partition) ?? { running: 0, sealing: null, idle: null }
     lanes.set(partition, lane)
     return lane
   }
@@ -39,7 +45,7 @@ export function createCommitGate(store: HighWaterStore, sealTimeoutMs: number): 
       : { ok: false, reason: decision, highest }
   }
   const raise = async (lane: Lane, token: Token): Promise<SealOutcome> => {
-    await settledWithin(lane.running, sealTimeoutMs)
+    await idleWithin(lane, sealTimeoutMs)
     const highest = store.highest(token.partition)
     const decision = decideSeal(highest, token)
     if (decision === 'refuse' && highest !== null) return { ok: false, reason: 'stale', highest }
@@ -66,33 +72,31 @@ export function createCommitGate(store: HighWaterStore, sealTimeoutMs: number): 
       const outcome = look(token)
       if (!outcome.ok) return outcome
       // Begun in the same turn as the check, so that an effect without a pause is one step with it.
-      const running = (async () => effect())()
-      const settled = running.then(
-        () => {},
-        () => {},
-      )
-      lane.running.add(settled)
+      lane.running += 1
       try {
-        return { ok: true, value: await running }
+        return { ok: true, value: await effect() }
       } finally {
-        lane.running.delete(settled)
+        lane.running -= 1
+        if (lane.running === 0) lane.idle?.()
       }
     },
   }
 }
 
-async function settledWithin(running: ReadonlySet<Promise<unknown>>, ms: number): Promise<void> {
-  if (running.size === 0) return
+/** No effect begins meanwhile: each waits for the seal. */
+async function idleWithin(lane: Lane, ms: number): Promise<void> {
+  if (lane.running === 0) return
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const message = `effects of the partition still run after ${ms} ms: seal again later`
-      reject(createTenureError('timed-out', message))
-    }, ms)
-  })
   try {
-    await Promise.race([Promise.all(running), late])
+    await new Promise<void>((resolve, reject) => {
+      lane.idle = resolve
+      timer = setTimeout(() => {
+        const message = `effects of the partition still run after ${ms} ms: seal again later`
+        reject(createTenureError('timed-out', message))
+      }, ms)
+    })
   } finally {
+    lane.idle = null
     clearTimeout(timer)
   }
 }
