@@ -205,7 +205,7 @@ export class GroupState {
   private fold(subject: KeySubject, key: string, entry: KeyValue | null, touched: Touched): void {
     if (subject.type === 'partition') {
       if (entry === null) this.table.delete(subject.partition)
-      else this.table.put(subject.partition, entry.value, entry.modRevision)
+      else this.table.put(subject.partition, entry, entry.modRevision)
       touched.partitions.add(subject.partition)
       return
     }

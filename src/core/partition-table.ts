@@ -15,8 +15,9 @@ import type { PartitionId, SessionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
 import { decodePartitionRecord } from './partition-record.ts'
 import { type PlainGrant, plainRecord, plainText } from './plain-grant.ts'
-import { outlineRecord } from './record-outline.ts'
+import { outlineEntry } from './record-outline.ts'
 import type { Position } from './token.ts'
+import type { KeyValue } from './transaction.ts'
 
 export type Phase = PartitionRecord['phase']
 
@@ -58,14 +59,14 @@ export class PartitionTable {
   }
 
   /** @throws TenureError as `decodePartitionRecord` does; the table is then as it was. */
-  put(partition: PartitionId, raw: string, modRevision: number): void {
-    const outline = outlineRecord(raw, partition)
+  put(partition: PartitionId, entry: Pick<KeyValue, 'value' | 'bytes'>, modRevision: number): void {
+    const outline = outlineEntry(entry, partition)
     if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
     if (!this.has(partition)) this.held += 1
     const owner = this.names.take(outline.owner ?? outline.previous)
     const previous = this.names.take(outline.previous)
     this.forget(partition)
-    this.keepRest(partition, raw, outline.plain)
+    this.keepRest(partition, entry, outline.plain)
     this.phases[partition] = PHASES.indexOf(outline.phase)
     this.owners[partition] = owner
     this.previous[partition] = previous
@@ -162,10 +163,14 @@ export class PartitionTable {
   }
 
   /** What the outline does not tell. */
-  private keepRest(partition: PartitionId, raw: string, plain: PlainGrant | null): void {
+  private keepRest(
+    partition: PartitionId,
+    entry: { readonly value: string },
+    plain: PlainGrant | null,
+  ): void {
     if (plain === null) {
       this.kinds[partition] = 0
-      this.texts.set(partition, raw)
+      this.texts.set(partition, entry.value)
       return
     }
     this.texts.delete(partition)

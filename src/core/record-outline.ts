@@ -10,6 +10,8 @@ import type { MemberName, PartitionId, SessionId } from './ids.ts'
 import type { Owner, PartitionRecord } from './partition-record.ts'
 import { decodePartitionRecord, recordOwner } from './partition-record.ts'
 import { OWNER, type PlainGrant, readPlainGrant, TEXT, WHOLE } from './plain-grant.ts'
+import { readPlainGrantBytes } from './plain-grant-bytes.ts'
+import type { KeyValue } from './transaction.ts'
 
 export type RecordOutline = {
   readonly phase: PartitionRecord['phase']
@@ -32,12 +34,19 @@ const OWNED = new RegExp(`^\\{"v":1,"phase":"owned",${GRANT}\\}$`)
 const REVOKING = new RegExp(`^\\{"v":1,"phase":"revoking",${GRANT},${MOVE}\\}$`)
 
 /** @throws TenureError as `decodePartitionRecord` does */
+export function outlineEntry(
+  entry: Pick<KeyValue, 'value' | 'bytes'>,
+  partition: PartitionId,
+): RecordOutline {
+  const { bytes } = entry
+  const plain = bytes === undefined ? null : readPlainGrantBytes(bytes)
+  return plain === null ? outlineRecord(entry.value, partition) : outlineOfPlain(plain)
+}
+
+/** @throws TenureError as `decodePartitionRecord` does */
 export function outlineRecord(text: string, partition: PartitionId): RecordOutline {
   const plain = readPlainGrant(text)
-  if (plain !== null) {
-    const { incarnation, generation, owner, previous } = plain
-    return { phase: 'owned', incarnation, generation, owner, previous, plain }
-  }
+  if (plain !== null) return outlineOfPlain(plain)
   const owned = OWNED.exec(text)
   const read = owned ?? REVOKING.exec(text)
   if (read === null) return outlineOf(decodePartitionRecord(text, partition))
@@ -53,6 +62,11 @@ export function outlineRecord(text: string, partition: PartitionId): RecordOutli
         : { member: before as MemberName, session: sessionBefore as SessionId },
     plain: null,
   }
+}
+
+function outlineOfPlain(plain: PlainGrant): RecordOutline {
+  const { incarnation, generation, owner, previous } = plain
+  return { phase: 'owned', incarnation, generation, owner, previous, plain }
 }
 
 function outlineOf(record: PartitionRecord): RecordOutline {

@@ -45,10 +45,19 @@ export type Transaction = {
   readonly failure: readonly Operation[]
 }
 
+/** UTF-8 within the buffer, from `from` to before `to`. */
+export type ValueBytes = {
+  readonly buffer: Uint8Array
+  readonly from: number
+  readonly to: number
+}
+
 /** One key as the store holds it. */
 export type KeyValue = {
   readonly key: string
   readonly value: string
+  /** The value, where the store has it at hand as bytes: a text need not be made of it then. */
+  readonly bytes?: ValueBytes
   readonly createRevision: number
   readonly modRevision: number
   /** Lease that the key stands under, or null. */

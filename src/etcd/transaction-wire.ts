@@ -7,6 +7,7 @@
  */
 import type {
   Compare,
+  KeyValue,
   Operation,
   OperationResult,
   Transaction,
@@ -14,7 +15,7 @@ import type {
 } from '../core/transaction.ts'
 import { encodeRange } from './codec.ts'
 import { readHeaderRevision } from './header-wire.ts'
-import { readKeyValue } from './key-value-wire.ts'
+import { readKeyValue, wholeEntry } from './key-value-wire.ts'
 import { LENGTH, tagOf, VARINT, WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
 
@@ -210,13 +211,13 @@ function readDeleted(reader: WireReader): number {
 
 function readRange(reader: WireReader) {
   const end = reader.end()
-  let first: ReturnType<typeof readKeyValue> | null = null
+  let first: KeyValue | null = null
   let count = 0
   while (reader.position < end) {
     const tag = reader.varint()
     if (tag === tagOf(2, LENGTH)) {
       const entry = readKeyValue(reader)
-      first ??= entry
+      first ??= wholeEntry(entry)
     } else if (tag === tagOf(4, VARINT)) count = reader.varint()
     else reader.skip(tag)
   }

@@ -78,7 +78,7 @@ export function writeWatchRequest(request: WatchRequest): Buffer {
 function readEvent(reader: WireReader): WatchEvent {
   const end = reader.end()
   let isDelete = false
-  let entry = NO_ENTRY
+  let entry: KeyValue = NO_ENTRY
   while (reader.position < end) {
     const tag = reader.varint()
     if (tag === tagOf(1, VARINT)) isDelete = reader.varint() !== 0

@@ -18,7 +18,7 @@ export function tagOf(field: number, wireType: number): number {
 /** Methods throw RangeError where the bytes end too early, or hold what is no field. */
 export class WireReader {
   position = 0
-  private readonly bytes: Buffer
+  readonly bytes: Buffer
 
   constructor(bytes: Buffer) {
     this.bytes = bytes

@@ -88,7 +88,7 @@ export function watchInto(store: Store, prefix: string, fromRevision: number): W
   const ends: WatchEnd[] = []
   const progress: { revision: number; newestEvent: number }[] = []
   const watch = store.watch(prefix, fromRevision, {
-    events: (events) => batches.push(events),
+    events: (events) => batches.push(events.map(plainEvent)),
     progress: (revision) => progress.push({ revision, newestEvent: newestOf(batches) }),
     ended: (end) => ends.push(end),
   })
@@ -107,6 +107,13 @@ export function newestChange(log: WatchLog): readonly WatchEvent[] {
     .filter((part) => part.length > 0)
   assert.equal(parts.length, 1)
   return parts[0] ?? []
+}
+
+/** An entry's fields alone: a store may give entries that hold more than those. */
+function plainEvent(event: WatchEvent): WatchEvent {
+  if (event.type === 'delete') return event
+  const { key, value, createRevision, modRevision, session } = event.entry
+  return { type: 'put', entry: { key, value, createRevision, modRevision, session } }
 }
 
 function newestOf(batches: readonly (readonly WatchEvent[])[]): number {

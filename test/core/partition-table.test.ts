@@ -76,7 +76,7 @@ test('partition table, random puts and deletes, answers as a map of decoded reco
       const record = recordOf(draw(1000), step)
       const raw = encodePartitionRecord(record)
       known.set(partition, { record, raw, revision: step })
-      table.put(partition, raw, step)
+      table.put(partition, { value: raw }, step)
     }
   }
   for (let partition = 0; partition < PARTITIONS + 3; partition += 1) {
@@ -117,9 +117,9 @@ test('partition table, random puts and deletes, answers as a map of decoded reco
 test('partition table, a text that is no record, is refused and leaves the table as it was', () => {
   const table = new PartitionTable()
   const raw = encodePartitionRecord(recordOf(1, 1))
-  table.put(7, raw, 3)
+  table.put(7, { value: raw }, 3)
   assert.throws(
-    () => table.put(7, '{"v":1}', 4),
+    () => table.put(7, { value: '{"v":1}' }, 4),
     (error) => isTenureError(error, 'record-malformed'),
   )
   assert.equal(table.text(7), raw)
@@ -132,7 +132,8 @@ test('partition table, owners that come and go, keep no more names than partitio
   for (let life = 0; life < 1000; life += 1) {
     const owner = ownerOf(life)
     const record = { ...recordOf(1, life + 1), phase: 'owned', owner, how: 'election' } as const
-    for (const partition of [0, 1]) table.put(partition, encodePartitionRecord(record), life + 1)
+    for (const partition of [0, 1])
+      table.put(partition, { value: encodePartitionRecord(record) }, life + 1)
     assert.deepEqual(table.owner(0), owner)
     assert.equal(table.owner(0), table.owner(1), 'one object for both')
   }
@@ -160,7 +161,7 @@ test('partition table, of any text that is a record, gives back the text and wha
       )
       const table = new PartitionTable()
       try {
-        table.put(0, changed, 1)
+        table.put(0, { value: changed }, 1)
       } catch {
         return
       }
@@ -185,7 +186,7 @@ test('partition table, of plain grants, keeps neither texts nor records on the h
     for (let partition = 0; partition < size; partition += 1) {
       const previous = { ...ownerOf(partition % 11), ...at(partition) }
       const record = { ...recordOf(1, partition + 1), previous } as PartitionRecord
-      table.put(partition, encodePartitionRecord(record), partition + 1)
+      table.put(partition, { value: encodePartitionRecord(record) }, partition + 1)
     }
     return table
   }
