@@ -109,8 +109,9 @@ export function vacate(
     incarnation: record.incarnation,
     generation: record.generation,
     previous: previousOf(record),
+    operation: stamp.operation,
+    atMs: stamp.atMs,
     unknown: record.unknown,
-    ...stamp,
   })
 }
 
@@ -121,11 +122,18 @@ export function revoke(
   rebalancer: SessionId,
   stamp: Stamp,
 ): Commit {
+  const { incarnation, generation, owner, how, previous, unknown } = stored.record
   const next: PartitionRecord = {
-    ...stored.record,
-    ...stamp,
     phase: 'revoking',
+    incarnation,
+    generation,
+    owner,
+    how,
+    previous,
+    operation: stamp.operation,
+    atMs: stamp.atMs,
     move,
+    unknown,
   }
   return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)
 }
@@ -187,8 +195,9 @@ function grant(
     owner: { member: owner.member, session: owner.session },
     how,
     previous: record === null ? null : previousOf(record),
+    operation: stamp.operation,
+    atMs: stamp.atMs,
     unknown: record?.unknown ?? null,
-    ...stamp,
   }
   return commit(
     partition,

@@ -11,8 +11,10 @@ export function countPart(
   event: DeltaEvent,
 ): { readonly state: FollowerState; readonly parts: 'more' | 'whole' | 'broken' } {
   const { publisher, part, parts, version } = event
-  if (parts === 1) return { state: { ...state, partial: null }, parts: 'whole' }
   const { partial } = state
+  if (parts === 1) {
+    return { state: partial === null ? state : { ...state, partial: null }, parts: 'whole' }
+  }
   const continues =
     partial !== null &&
     partial.publisher === publisher &&

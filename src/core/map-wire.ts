@@ -123,8 +123,10 @@ export function decodeDelta(text: string): MapDelta | null {
   const phase = readRuns(columns['phase'], partition.length)
   if (!owner || !generation || !revision || !incarnation || !isPhases(phase)) return null
   const table = owners.map(asOwner)
+  const { publisher, ageMs } = source(body)
   return {
-    ...source(body),
+    publisher,
+    ageMs,
     version: version(body),
     previous,
     partitions,
@@ -160,7 +162,8 @@ export function decodeDigest(text: string): MapDigest | null {
   if (typeof hash !== 'string' || !isPartitionCount(partitions)) return null
   if (!isCount(owned) || !isCount(serving) || !isCount(members)) return null
   const counts = { partitions, owned, serving, members }
-  return { ...source(body), version: version(body), hash, counts }
+  const { publisher, ageMs } = source(body)
+  return { publisher, ageMs, version: version(body), hash, counts }
 }
 
 export function encodeSnapshot(snapshot: MapSnapshot): string {

@@ -214,7 +214,10 @@ function end(
 ): void {
   const { id, reason, askedAtMs } = move
   draft.actions.push({
-    ...{ type: 'move-ended', partition, outcome, reason },
+    type: 'move-ended',
+    partition,
+    outcome,
+    reason,
     tookMs: draft.nowMs - askedAtMs,
   })
   if (id === draft.balance.id && outcome !== 'moved') {

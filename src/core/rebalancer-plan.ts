@@ -69,7 +69,11 @@ export function requestMove(draft: RebalancerDraft, move: QueuedMove): boolean {
   const pending = { id, to, reason, by, rewrites: 0, atMs: wallMs }
   draft.commit(revoke(partition, { raw, record }, pending, draft.session, draft.stamp(partition)))
   draft.moves.set(partition, {
-    ...{ id, to, reason, rewrites: 0, from: record.owner },
+    id,
+    from: record.owner,
+    to,
+    reason,
+    rewrites: 0,
     askedAtMs: draft.nowMs,
     seenAtMs: null,
     overdue: false,

@@ -186,8 +186,8 @@ function readResult(reader: WireReader, operation: Operation | undefined): Opera
     }
     case 'transaction': {
       expectField(field, REQUEST.transaction)
-      const { result } = readReply(reader, reader.end(), operation)
-      return { type: 'transaction', ...result }
+      const { succeeded, results } = readReply(reader, reader.end(), operation).result
+      return { type: 'transaction', succeeded, results }
     }
     default:
       return operation satisfies never

@@ -33,8 +33,11 @@ export type WatchRequest = {
 export function readWatchResponse(bytes: Buffer): WatchResponse {
   const reader = new WireReader(bytes)
   const response = {
-    ...{ revision: 0, created: false, canceled: false },
-    ...{ compactRevision: 0, cancelReason: '' },
+    revision: 0,
+    created: false,
+    canceled: false,
+    compactRevision: 0,
+    cancelReason: '',
     events: [] as WatchEvent[],
   }
   while (reader.position < bytes.length) {

@@ -186,7 +186,11 @@ class Puller {
     let heardAtMs = this.pulledAtMs
     const tell = (word: string) => this.link.connection()?.publish(reply, word)
     return {
-      ...{ subject, data, sequence, deliveries, storedAtMs },
+      subject,
+      data,
+      sequence,
+      deliveries,
+      storedAtMs,
       messageId: headers?.get('Nats-Msg-Id') ?? '',
       acknowledge: () => acknowledge(this.link, reply),
       extend: () => {

@@ -133,16 +133,17 @@ export class MirroredGroup implements GroupView {
     }
     const record = state.record(partition)?.record
     const owner = state.liveOwner(partition)
-    const shared = {
-      partition,
-      disabled: state.isDisabled(partition),
-      why: explainPartition(state, partition),
-    }
-    if (record === undefined) return { ...shared, ...NEVER_OWNED }
+    const disabled = state.isDisabled(partition)
+    const why = explainPartition(state, partition)
+    if (record === undefined) return { partition, disabled, why, ...NEVER_OWNED }
     const { incarnation, generation, atMs } = record
     return {
-      ...shared,
-      ...{ incarnation, generation, changedAtMs: atMs },
+      partition,
+      disabled,
+      why,
+      incarnation,
+      generation,
+      changedAtMs: atMs,
       phase: owner === null && record.phase !== 'halted' ? 'vacant' : record.phase,
       owner:
         owner === null
