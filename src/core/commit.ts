@@ -132,8 +132,8 @@ export function revoke(
     previous,
     operation: stamp.operation,
     atMs: stamp.atMs,
-    move,
     unknown,
+    move,
   }
   return commit(partition, stored.raw, [{ type: 'rebalancer', session: rebalancer }], next)
 }
