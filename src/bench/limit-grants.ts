@@ -1,6 +1,6 @@
 /**
  * The limit of an acquire: every process watches and counts, some of them write. Which number of
- * writers and of requests in flight is fastest depends on the machine, so all are tried once and the
+ * writers and of requests in flight is fastest depends on the machine, so all are tried and the
  * two best are measured in each round; the better counts.
  */
 import { DEFAULT_KEY_PREFIX } from '../core/keys.ts'
@@ -31,8 +31,8 @@ export async function findGrantLimit(
   shapes.push({ writers: members, inFlight: 1 }, { writers: members, inFlight: 2 })
   const run = new LimitRun(context, processes, wire)
   const tried: { shape: Shape; rate: number }[] = []
-  // Once for nothing: the processes are cold.
-  await run.rate(2000, { writers: members, inFlight: 1 })
+  // Once for nothing: what these write and read by is not compiled yet.
+  for (const shape of shapes) await run.rate(CALIBRATION / 4, shape)
   for (const shape of shapes) tried.push({ shape, rate: await run.rate(CALIBRATION, shape) })
   const best = tried.sort((a, b) => b.rate - a.rate).slice(0, 2)
   let last = best[0]?.shape ?? { writers: 1, inFlight: 8 }

@@ -24,7 +24,7 @@ const CASES = [
 const MEMBERS = 10
 const SETTLE_MS = 500
 /** After some twenty rounds the engine has compiled all that runs often, and rounds differ by noise alone. */
-const WARM_UP = { partitions: 10_000, rounds: 18 }
+const WARM_UP = { partitions: 10_000, quick: 12, full: 18 }
 /** Long: no session is to be lost here, however slow the machine. */
 const LEASE_TTL_MS = 30_000
 /** Below this a machine is too busy to judge by. */
@@ -41,15 +41,16 @@ export const acquire: Scenario = {
     'Go concurrency.Election': { ...JUDGED, target: { atLeast: 15 } },
   },
   async *cases(context) {
-    context.progress('acquire: looking for the limit')
-    const limit = await findGrantLimit(context, MEMBERS, 'stub')
-    const leanLimit = await findGrantLimit(context, MEMBERS, 'lean')
     const partitions = Math.min(WARM_UP.partitions, context.partitionsMax)
     yield firstCase(context, {
       ...{ scenario: 'acquire', name: `P = ${partitions}, processes just started` },
-      warmUpRounds: WARM_UP.rounds,
+      warmUpRounds: context.quick ? WARM_UP.quick : WARM_UP.full,
       measure: (round) => measureTenure(context, partitions, round),
     })
+    // In warm processes: what was fastest in cold ones need not be later on.
+    context.progress('acquire: looking for the limit')
+    const limit = await findGrantLimit(context, MEMBERS, 'stub')
+    const leanLimit = await findGrantLimit(context, MEMBERS, 'lean')
     for (const { partitions, quick, full } of CASES) {
       if (partitions > context.partitionsMax) continue
       yield caseOf(context, { limit, leanLimit }, partitions, context.quick ? quick : full)
