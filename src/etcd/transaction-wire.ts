@@ -14,9 +14,8 @@ import type {
   TransactionResult,
 } from '../core/transaction.ts'
 import { encodeRange } from './codec.ts'
-import { readHeaderRevision } from './header-wire.ts'
 import { readKeyValue, wholeEntry } from './key-value-wire.ts'
-import { LENGTH, tagOf, VARINT, WireReader } from './wire-reader.ts'
+import { HEADER_REVISION, LENGTH, tagOf, VARINT, WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
 
 export type TransactionReply = {
@@ -142,7 +141,7 @@ function readReply(reader: WireReader, end: number, transaction: Transaction): T
     const tag = reader.varint()
     switch (tag) {
       case tagOf(1, LENGTH):
-        revision = readHeaderRevision(reader)
+        revision = reader.numberOf(HEADER_REVISION)
         break
       // Before the responses, since fields come in the sequence of their numbers.
       case tagOf(2, VARINT):
@@ -175,7 +174,7 @@ function readResult(reader: WireReader, operation: Operation | undefined): Opera
       return { type: 'put' }
     case 'delete':
       expectField(field, REQUEST.delete)
-      return { type: 'delete', deleted: readDeleted(reader) }
+      return { type: 'delete', deleted: reader.numberOf(2) }
     case 'get':
       expectField(field, REQUEST.range)
       return { type: 'get', found: readRange(reader).first }
@@ -196,17 +195,6 @@ function readResult(reader: WireReader, operation: Operation | undefined): Opera
 
 function expectField(field: number, expected: number): void {
   if (field !== expected) throw new Error(`etcd answered ${field} where ${expected} was asked`)
-}
-
-function readDeleted(reader: WireReader): number {
-  const end = reader.end()
-  let deleted = 0
-  while (reader.position < end) {
-    const tag = reader.varint()
-    if (tag === tagOf(2, VARINT)) deleted = reader.varint()
-    else reader.skip(tag)
-  }
-  return deleted
 }
 
 function readRange(reader: WireReader) {

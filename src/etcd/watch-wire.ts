@@ -5,9 +5,8 @@
  */
 import type { KeyValue } from '../core/transaction.ts'
 import type { WatchEvent } from '../ports/store.ts'
-import { readHeaderRevision } from './header-wire.ts'
 import { readKeyValue } from './key-value-wire.ts'
-import { LENGTH, tagOf, VARINT, WireReader } from './wire-reader.ts'
+import { HEADER_REVISION, LENGTH, tagOf, VARINT, WireReader } from './wire-reader.ts'
 import { WireWriter } from './wire-writer.ts'
 
 export type WatchResponse = {
@@ -44,7 +43,7 @@ export function readWatchResponse(bytes: Buffer): WatchResponse {
     const tag = reader.varint()
     switch (tag) {
       case tagOf(1, LENGTH):
-        response.revision = readHeaderRevision(reader)
+        response.revision = reader.numberOf(HEADER_REVISION)
         break
       case tagOf(3, VARINT):
         response.created = reader.varint() !== 0

@@ -10,6 +10,8 @@ export const VARINT = 0
 const EIGHT_BYTES = 1
 export const LENGTH = 2
 const FOUR_BYTES = 5
+/** Field of `etcdserverpb.ResponseHeader`: the store's revision when the server answered. */
+export const HEADER_REVISION = 3
 
 export function tagOf(field: number, wireType: number): number {
   return (field << 3) | wireType
@@ -64,6 +66,18 @@ export class WireReader {
     const text = this.bytes.toString('utf8', this.position, end)
     this.position = end
     return text
+  }
+
+  /** Of the message that begins here, this number and nothing else; 0 is left out on the wire. */
+  numberOf(field: number): number {
+    const end = this.end()
+    let value = 0
+    while (this.position < end) {
+      const tag = this.varint()
+      if (tag === tagOf(field, VARINT)) value = this.varint()
+      else this.skip(tag)
+    }
+    return value
   }
 
   skip(tag: number): void {
