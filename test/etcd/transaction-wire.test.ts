@@ -4,10 +4,7 @@
  * that is none to this transaction is refused.
  */
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
 import { stubTransaction } from '../../src/bench/raw-transaction.ts'
 import type { SessionId } from '../../src/core/ids.ts'
@@ -19,13 +16,7 @@ import type {
 } from '../../src/core/transaction.ts'
 import { encodeLease } from '../../src/etcd/codec.ts'
 import { readTransactionReply, writeTransaction } from '../../src/etcd/transaction-wire.ts'
-
-const library = dirname(createRequire(import.meta.url).resolve('etcd3'))
-const services = loadSync(join(library, '../proto/rpc.proto'), {
-  ...{ keepCase: true, longs: String, enums: String, defaults: true, oneofs: true },
-})
-type Method = MethodDefinition<object, object>
-const { Txn: txn } = services['etcdserverpb.KV'] as unknown as { readonly Txn: Method }
+import { txn } from './protocol.ts'
 
 const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 400 }))
 const session = fc

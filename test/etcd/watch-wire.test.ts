@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { loadSync, type MethodDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
 import { readWatchResponse, writeWatchRequest } from '../../src/etcd/watch-wire.ts'
-
-// etcd's own description of the protocol, as the client library ships it.
-const library = dirname(createRequire(import.meta.url).resolve('etcd3'))
-const services = loadSync(join(library, '../proto/rpc.proto'), {
-  ...{ keepCase: true, longs: String, enums: String, defaults: true, oneofs: true },
-})
-type Method = MethodDefinition<object, object>
-const { Watch: watch } = services['etcdserverpb.Watch'] as unknown as { readonly Watch: Method }
+import { watch } from './protocol.ts'
 
 const whole = fc.maxSafeNat()
 const lease = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n })
