@@ -57,7 +57,9 @@ export type KeySubject =
   | { readonly type: 'rebalance'; readonly id: string }
   | { readonly type: 'other' }
 
-const PARTITION_NAME = /^\d{6}$/
+const PARTITIONS = 'partitions/'
+const DIGITS = 6
+const NOUGHT = 0x30
 
 const SINGLE: Readonly<Record<string, KeySubject>> = {
   incarnation: { type: 'incarnation' },
@@ -68,14 +70,15 @@ const SINGLE: Readonly<Record<string, KeySubject>> = {
 }
 
 export function keySubject(keys: GroupKeys, key: string): KeySubject {
-  const path = key.slice(keys.prefix.length)
+  const from = keys.prefix.length
+  if (key.startsWith(PARTITIONS, from)) {
+    const partition = partitionNamed(key, from + PARTITIONS.length)
+    return partition === null ? { type: 'other' } : { type: 'partition', partition }
+  }
+  const path = key.slice(from)
   const slash = path.indexOf('/')
   const name = path.slice(slash + 1)
   switch (slash < 0 ? '' : path.slice(0, slash)) {
-    case 'partitions':
-      return PARTITION_NAME.test(name)
-        ? { type: 'partition', partition: Number(name) }
-        : { type: 'other' }
     case 'members':
       return { type: 'member', member: name as MemberName }
     case 'evictions':
@@ -93,6 +96,18 @@ export function keySubject(keys: GroupKeys, key: string): KeySubject {
   }
 }
 
+/** Read digit by digit: it is done for each event of every member. */
+function partitionNamed(key: string, from: number): PartitionId | null {
+  if (key.length !== from + DIGITS) return null
+  let partition = 0
+  for (let at = from; at < key.length; at += 1) {
+    const digit = key.charCodeAt(at) - NOUGHT
+    if (digit < 0 || digit > 9) return null
+    partition = partition * 10 + digit
+  }
+  return partition
+}
+
 function sixDigits(partition: PartitionId): string {
-  return String(partition).padStart(6, '0')
+  return String(partition).padStart(DIGITS, '0')
 }

@@ -15,9 +15,9 @@
  * I3  owned and revoking name an owner; vacant names none.
  * I4  a revoking record still belongs to its owner at its generation: it is a request, not a grant.
  */
-import { grantText } from './grant-text.ts'
 import type { MemberName, OperationId, PartitionId, SessionId } from './ids.ts'
 import { isObject, readVersion } from './record-format.ts'
+import { ownedText } from './record-text.ts'
 import { createTenureError } from './tenure-error.ts'
 import type { Position } from './token.ts'
 
@@ -106,7 +106,7 @@ const KNOWN = new Set([
 ])
 
 export function encodePartitionRecord(record: PartitionRecord): string {
-  if (record.phase === 'owned' && record.unknown === null) return grantText(record)
+  if (record.phase === 'owned' && record.unknown === null) return ownedText(record)
   const { unknown, ...fields } = record
   const text = JSON.stringify(unknown === null ? fields : { ...fields, ...unknown })
   return `{"v":1,${text.slice(1)}`
@@ -118,12 +118,13 @@ export function encodePartitionRecord(record: PartitionRecord): string {
  */
 export function decodePartitionRecord(text: string, partition: PartitionId): PartitionRecord {
   const value = readVersion(text, `record of partition ${partition}`)
-  const { phase, owner, incarnation, generation, operation } = value
+  const { phase, owner, incarnation, generation, operation, previous } = value
   const sound =
     Number.isSafeInteger(incarnation) &&
     Number.isSafeInteger(generation) &&
     typeof operation === 'string' &&
     (phase === 'vacant' || isOwner(owner)) &&
+    (previous === undefined || previous === null || isOwner(previous)) &&
     (phase === 'vacant' || phase === 'owned' || phase === 'halted' || isRevoking(value))
   if (!sound) {
     throw createTenureError('record-malformed', `record of partition ${partition}: ${text}`)

@@ -1,8 +1,8 @@
 /**
  * The records of a group as one process keeps them, in little memory: typed arrays hold what is asked of
- * every partition again and again (phase, owner, position, mod revision) and the rest of a plain grant,
- * as nearly all records are. The exact text of such a record, and the record itself, are put together
- * when somebody asks; any other record keeps its text. So 100,000 partitions cost some 50 bytes each, not
+ * every partition again and again (phase, owner, position, mod revision) and the rest of a plain record, as
+ * nearly all are (`plain-record.ts`). The exact text of such a record, and the record itself, are put together
+ * when somebody asks; any other record is parsed and keeps its text. So 100,000 partitions cost some 50 bytes each, not
  * their texts or a tree of objects. A bounded number of decoded records is kept.
  *
  * Owners are shared: partitions of one session name one `Owner` object, counted, and given up with the
@@ -12,10 +12,10 @@
  */
 import type { StoredRecord } from './commit.ts'
 import type { PartitionId, SessionId } from './ids.ts'
-import type { Owner, PartitionRecord } from './partition-record.ts'
-import { decodePartitionRecord } from './partition-record.ts'
-import { type PlainGrant, plainRecord, plainText } from './plain-grant.ts'
-import { outlineEntry } from './record-outline.ts'
+import type { Owner, PartitionRecord, PendingMove } from './partition-record.ts'
+import { decodePartitionRecord, recordOwner } from './partition-record.ts'
+import { decodedRecord, type PlainRecord, plainText } from './plain-record.ts'
+import { readPlainRecord } from './plain-record-bytes.ts'
 import type { Position } from './token.ts'
 import type { KeyValue } from './transaction.ts'
 
@@ -23,6 +23,8 @@ export type Phase = PartitionRecord['phase']
 
 const PHASES: readonly (Phase | null)[] = [null, 'vacant', 'owned', 'revoking', 'halted']
 const VACANT = PHASES.indexOf('vacant')
+const OWNED = PHASES.indexOf('owned')
+const REVOKING = PHASES.indexOf('revoking')
 const NOBODY = -1
 /** Decoded records kept, one per place: a power of two. */
 const DECODED_MAX = 2048
@@ -31,15 +33,17 @@ const FIRST_SIZE = 64
 type Decoded = { readonly partition: PartitionId; readonly stored: StoredRecord }
 
 export class PartitionTable {
-  /** Of the records that are no plain grants. */
+  /** Of the records that are not plain. */
   private readonly texts = new Map<PartitionId, string>()
+  /** Of the plain ones that are being revoked. */
+  private readonly moves = new Map<PartitionId, PendingMove>()
   private phases = new Uint8Array(0)
   private owners = new Int32Array(0)
   private previous = new Int32Array(0)
   private incarnations = new Float64Array(0)
   private generations = new Float64Array(0)
   private revisions = new Float64Array(0)
-  /** A plain grant's kind + 1; 0: not one, its text is kept. */
+  /** A plain record's kind + 1; 0: not one, its text is kept. */
   private kinds = new Uint8Array(0)
   private operationsHigh = new Uint32Array(0)
   private operationsLow = new Uint32Array(0)
@@ -60,18 +64,11 @@ export class PartitionTable {
 
   /** @throws TenureError as `decodePartitionRecord` does; the table is then as it was. */
   put(partition: PartitionId, entry: Pick<KeyValue, 'value' | 'bytes'>, modRevision: number): void {
-    const outline = outlineEntry(entry, partition)
-    if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
-    if (!this.has(partition)) this.held += 1
-    const owner = this.names.take(outline.owner ?? outline.previous)
-    const previous = this.names.take(outline.previous)
-    this.forget(partition)
-    this.keepRest(partition, entry, outline.plain)
-    this.phases[partition] = PHASES.indexOf(outline.phase)
-    this.owners[partition] = owner
-    this.previous[partition] = previous
-    this.incarnations[partition] = outline.incarnation
-    this.generations[partition] = outline.generation
+    const plain = readPlainRecord(entry)
+    if (plain === null) {
+      const raw = entry.value
+      this.putDecoded(partition, raw, decodePartitionRecord(raw, partition))
+    } else this.putPlain(partition, plain)
     this.revisions[partition] = modRevision
   }
 
@@ -79,7 +76,6 @@ export class PartitionTable {
     if (!this.has(partition)) return
     this.held -= 1
     this.forget(partition)
-    this.texts.delete(partition)
     this.kinds[partition] = 0
     this.phases[partition] = 0
     this.owners[partition] = NOBODY
@@ -107,7 +103,8 @@ export class PartitionTable {
     const known = this.decoded[partition & (DECODED_MAX - 1)]
     if (known?.partition === partition) return known.stored.raw
     const plain = this.plain(partition)
-    return plain === null ? (this.texts.get(partition) ?? null) : plainText(plain)
+    if (plain === null) return this.texts.get(partition) ?? null
+    return plainText(decodedRecord(plain))
   }
 
   /** Null: never granted. */
@@ -155,32 +152,64 @@ export class PartitionTable {
     }
   }
 
+  private putPlain(partition: PartitionId, plain: PlainRecord): void {
+    const { move } = plain
+    this.begin(partition, move === null ? OWNED : REVOKING, plain.owner, plain.previous)
+    this.incarnations[partition] = plain.incarnation
+    this.generations[partition] = plain.generation
+    this.kinds[partition] = plain.kind + 1
+    this.operationsHigh[partition] = plain.high
+    this.operationsLow[partition] = plain.low
+    this.times[partition] = plain.atMs
+    if (move !== null) this.moves.set(partition, move)
+  }
+
+  private putDecoded(partition: PartitionId, raw: string, record: PartitionRecord): void {
+    const { phase, incarnation, generation } = record
+    const previous = record.previous ?? null
+    this.begin(partition, PHASES.indexOf(phase), recordOwner(record) ?? previous, previous)
+    this.incarnations[partition] = incarnation
+    this.generations[partition] = generation
+    this.kinds[partition] = 0
+    this.texts.set(partition, raw)
+  }
+
+  private begin(
+    partition: PartitionId,
+    phase: number,
+    named: Owner | null,
+    before: Owner | null,
+  ): void {
+    if (partition >= this.phases.length) this.grow(Math.max(partition + 1, this.phases.length * 2))
+    if (!this.has(partition)) this.held += 1
+    // Held before the old ones are dropped: mostly they are the same.
+    const owner = this.numberOf(named, partition)
+    const previous = this.numberOf(before, partition)
+    this.forget(partition)
+    this.phases[partition] = phase
+    this.owners[partition] = owner
+    this.previous[partition] = previous
+  }
+
+  /** Mostly somebody whom the partition's record names already. */
+  private numberOf(owner: Owner | null, partition: PartitionId): number {
+    if (owner === null) return NOBODY
+    const current = this.owners[partition] as number
+    if (this.names.hold(current, owner)) return current
+    const before = this.previous[partition] as number
+    return this.names.hold(before, owner) ? before : this.names.take(owner)
+  }
+
   private forget(partition: PartitionId): void {
     const place = partition & (DECODED_MAX - 1)
     if (this.decoded[place]?.partition === partition) this.decoded[place] = undefined
     this.names.drop(this.owners[partition] as number)
     this.names.drop(this.previous[partition] as number)
+    if (this.kinds[partition] === 0) this.texts.delete(partition)
+    else if (this.phases[partition] === REVOKING) this.moves.delete(partition)
   }
 
-  /** What the outline does not tell. */
-  private keepRest(
-    partition: PartitionId,
-    entry: { readonly value: string },
-    plain: PlainGrant | null,
-  ): void {
-    if (plain === null) {
-      this.kinds[partition] = 0
-      this.texts.set(partition, entry.value)
-      return
-    }
-    this.texts.delete(partition)
-    this.kinds[partition] = plain.kind + 1
-    this.operationsHigh[partition] = plain.high
-    this.operationsLow[partition] = plain.low
-    this.times[partition] = plain.atMs
-  }
-
-  private plain(partition: PartitionId): PlainGrant | null {
+  private plain(partition: PartitionId): PlainRecord | null {
     const kind = (this.kinds[partition] as number) - 1
     if (kind < 0) return null
     return {
@@ -192,12 +221,16 @@ export class PartitionTable {
       high: this.operationsHigh[partition] as number,
       low: this.operationsLow[partition] as number,
       atMs: this.times[partition] as number,
+      move: this.moves.get(partition) ?? null,
     }
   }
 
   private decode(partition: PartitionId): StoredRecord {
     const plain = this.plain(partition)
-    if (plain !== null) return { record: plainRecord(plain), raw: plainText(plain) }
+    if (plain !== null) {
+      const record = decodedRecord(plain)
+      return { record, raw: plainText(record) }
+    }
     const raw = this.texts.get(partition) ?? ''
     return { record: decodePartitionRecord(raw, partition), raw }
   }
@@ -231,8 +264,15 @@ class OwnerNames {
   private readonly counts: number[] = []
   private readonly free: number[] = []
 
-  take(named: Owner | null): number {
-    if (named === null) return NOBODY
+  /** False: the number is another owner's, or nobody's. */
+  hold(number: number, { member, session }: Owner): boolean {
+    const owner = this.owners[number]
+    if (owner == null || owner.session !== session || owner.member !== member) return false
+    this.counts[number] = (this.counts[number] ?? 0) + 1
+    return true
+  }
+
+  take(named: Owner): number {
     const known = this.numbers.get(named.session)
     const number =
       known !== undefined && this.owners[known]?.member === named.member

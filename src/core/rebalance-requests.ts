@@ -23,7 +23,7 @@ import {
   requestSlot,
 } from './rebalance-kinds.ts'
 import type { RebalancerDraft } from './rebalancer-draft.ts'
-import { rewriteTarget, underWay } from './rebalancer-moves.ts'
+import { isUnderWay, rewriteTarget } from './rebalancer-moves.ts'
 import { dropBalance } from './rebalancer-plan.ts'
 import { queueFacts } from './rebalancer-queue.ts'
 import type { RequestMemory } from './rebalancer-state.ts'
@@ -122,8 +122,9 @@ function cancel(draft: RebalancerDraft, record: RebalanceRecord): void {
       return
     }
   }
-  for (const [partition, move] of [...underWay(draft)]) {
-    if (move.id === id && draft.canReceive(move.from.member)) {
+  for (const [partition, move] of draft.moves) {
+    if (move.id !== id || !isUnderWay(draft, move)) continue
+    if (draft.canReceive(move.from.member)) {
       rewriteTarget(draft, partition, move, move.from.member)
     }
   }

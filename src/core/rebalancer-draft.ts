@@ -11,6 +11,7 @@ import { operationId } from './ids.ts'
 import { queueFacts } from './rebalancer-queue.ts'
 import type {
   Balance,
+  CommitSlot,
   Eviction,
   QueuedMove,
   RebalancerAction,
@@ -30,6 +31,7 @@ export const REST_MS = 500
 export class RebalancerDraft {
   readonly session: RebalancerState['session']
   readonly moves: Map<PartitionId, TrackedMove>
+  readonly commits: Map<PartitionId, CommitSlot>
   readonly slots: Map<string, Slot>
   readonly requests: Map<string, RequestMemory>
   readonly evictions: Map<MemberName, Eviction>
@@ -47,6 +49,7 @@ export class RebalancerDraft {
   constructor(state: RebalancerState, view: RebalancerView, config: GroupConfig, nowMs: number) {
     this.session = state.session
     this.moves = new Map(state.moves)
+    this.commits = new Map(state.commits)
     this.slots = new Map(state.slots)
     this.requests = new Map(state.requests)
     this.evictions = new Map(state.evictions)
@@ -61,13 +64,14 @@ export class RebalancerDraft {
   }
 
   close(): RebalancerStep {
-    const { session, moves, slots, requests, evictions } = this
+    const { session, moves, commits, slots, requests, evictions } = this
     const { queue, balance, drainsDueAtMs, released } = this
     return {
       state: {
         session,
         moves,
         queue,
+        commits,
         slots,
         balance,
         drainsDueAtMs,
@@ -89,6 +93,10 @@ export class RebalancerDraft {
     return this.slots.has(slot)
   }
 
+  isCommitting(partition: PartitionId): boolean {
+    return this.commits.has(partition)
+  }
+
   /** The step's stamp, with an operation id of its own for each partition. */
   stamp(partition: PartitionId): Stamp {
     const { operation, atMs } = this.view.stamp
@@ -98,28 +106,49 @@ export class RebalancerDraft {
 
   /** One commit per partition is under way at most. */
   commit(commit: Commit): void {
-    this.slots.set(partitionSlot(commit.partition), { untilMs: null, expected: commit.expected })
+    this.commits.set(commit.partition, { untilMs: null, expected: commit.expected })
     this.actions.push({ type: 'commit', commit })
   }
 
   write(slot: string, write: RecordWrite): void {
-    this.slots.set(slot, { untilMs: null, expected: null })
+    this.slots.set(slot, { untilMs: null })
     this.actions.push({ type: 'write', slot, write })
   }
 
-  rest(slot: string, forMs: number, expected: string | null = null): void {
+  rest(slot: string, forMs: number): void {
     const untilMs = this.nowMs + forMs
-    this.slots.set(slot, { untilMs, expected })
+    this.slots.set(slot, { untilMs })
     this.wakeAt(untilMs)
   }
 
-  /** Forgets slots that have rested; wakes for those that have not. */
-  endRests(): void {
-    for (const [name, { untilMs }] of this.slots) {
+  /** A commit whose answer left the record as it was rests before it is sent again. */
+  restUnchanged(partition: PartitionId): void {
+    const sent = this.commits.get(partition)
+    if (sent === undefined || sent.untilMs !== null) return
+    const untilMs = this.nowMs + REST_MS
+    this.commits.set(partition, { untilMs, expected: sent.expected })
+    this.wakeAt(untilMs)
+  }
+
+  /**
+   * Forgets what has rested; wakes for what has not.
+   * @returns the partitions whose commit has rested
+   */
+  endRests(): readonly PartitionId[] {
+    this.endRestsOf(this.slots)
+    return this.endRestsOf(this.commits)
+  }
+
+  private endRestsOf<Name>(slots: Map<Name, Slot>): readonly Name[] {
+    const rested: Name[] = []
+    for (const [name, { untilMs }] of slots) {
       if (untilMs === null) continue
-      if (untilMs <= this.nowMs) this.slots.delete(name)
-      else this.wakeAt(untilMs)
+      if (untilMs <= this.nowMs) {
+        slots.delete(name)
+        rested.push(name)
+      } else this.wakeAt(untilMs)
     }
+    return rested
   }
 
   /** The member lives and may be granted partitions. */
@@ -152,8 +181,4 @@ export class RebalancerDraft {
     for (const move of this.moves.values()) if (move.id === id) remaining += 1
     return remaining
   }
-}
-
-export function partitionSlot(partition: PartitionId): string {
-  return `partition/${partition}`
 }

@@ -25,7 +25,7 @@ export function serveEvictions(draft: RebalancerDraft): void {
     }
     const slot = `close/${session}`
     if (draft.isBusy(slot)) continue
-    draft.slots.set(slot, { untilMs: null, expected: null })
+    draft.slots.set(slot, { untilMs: null })
     draft.actions.push({ type: 'close-lease', slot, member, session })
   }
 }

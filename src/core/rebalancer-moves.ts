@@ -16,7 +16,6 @@ import type { MemberName, PartitionId } from './ids.ts'
 import type { Owner } from './partition-record.ts'
 import { MOVE_REWRITES_MAX, recordOwner } from './partition-record.ts'
 import type { RebalancerDraft } from './rebalancer-draft.ts'
-import { partitionSlot, REST_MS } from './rebalancer-draft.ts'
 import type { MoveOutcome, Revoking, TrackedMove } from './rebalancer-state.ts'
 
 /** How much longer than the owner the rebalancer waits before it acts on an overdue drain. */
@@ -28,10 +27,10 @@ type StoredRevoking = StoredRecord & { readonly record: Revoking }
 
 /** Brings what is known of the partition's move in step with its record. */
 export function followPartition(draft: RebalancerDraft, partition: PartitionId): void {
-  const slot = draft.slots.get(partitionSlot(partition))
+  const commit = draft.commits.get(partition)
   // The text that a commit compares is gone for good: it has landed, or never will.
-  if (slot !== undefined && slot.expected !== draft.group.text(partition)) {
-    draft.slots.delete(partitionSlot(partition))
+  if (commit !== undefined && commit.expected !== draft.group.text(partition)) {
+    draft.commits.delete(partition)
   }
   const known = draft.moves.get(partition)
   const revoking = storedRevoking(draft, partition)
@@ -40,25 +39,20 @@ export function followPartition(draft: RebalancerDraft, partition: PartitionId):
     return
   }
   if (known === undefined) return
-  if (known.seenAtMs === null && draft.isBusy(partitionSlot(partition))) return
+  if (known.seenAtMs === null && draft.isCommitting(partition)) return
   draft.moves.delete(partition)
   end(draft, partition, known, outcomeOf(draft.group.record(partition), known))
 }
 
-/** What was asked for and never showed in the map ends as refused once its answer is known. */
-export function followUnseen(draft: RebalancerDraft): void {
-  for (const [partition, move] of draft.moves) {
-    if (move.seenAtMs === null) followPartition(draft, partition)
-  }
-}
-
 /** A new `to` for each move whose target cannot receive: the assignor's, as if nobody held it. */
 export function retargetMoves(draft: RebalancerDraft): void {
-  const orphans = [...underWay(draft)].filter(([partition, move]) => {
-    if (move.to !== null && draft.canReceive(move.to)) return false
-    if (draft.isBusy(partitionSlot(partition)) || draft.isBusy(targetSlot(partition))) return false
-    return !move.starved && !isCancelling(draft, move)
-  })
+  const orphans: [PartitionId, TrackedMove][] = []
+  for (const [partition, move] of draft.moves) {
+    if (move.to !== null && draft.canReceive(move.to)) continue
+    if (!isUnderWay(draft, move) || draft.isCommitting(partition)) continue
+    if (draft.isBusy(targetSlot(partition)) || move.starved || isCancelling(draft, move)) continue
+    orphans.push([partition, move])
+  }
   if (orphans.length === 0) return
   const { targets } = assignGroup(draft.group, draft.view.orderOf, {
     leaving: draft.draining(),
@@ -80,7 +74,7 @@ export function rewriteTarget(
   target: MemberName,
 ): void {
   const stored = storedRevoking(draft, partition)
-  if (stored === null || draft.isBusy(partitionSlot(partition)) || move.to === target) return
+  if (stored === null || draft.isCommitting(partition) || move.to === target) return
   if (move.rewrites >= MOVE_REWRITES_MAX) {
     if (move.starved) return
     draft.moves.set(partition, { ...move, starved: true })
@@ -98,7 +92,8 @@ export function rewriteTarget(
 export function enforceDeadlines(draft: RebalancerDraft): void {
   const { deadlineMs, policy } = draft.config.drain
   const waitMs = policy === 'wait' ? deadlineMs : deadlineMs + HEAD_START_MS
-  for (const [partition, move] of underWay(draft)) {
+  for (const [partition, move] of draft.moves) {
+    if (!isUnderWay(draft, move)) continue
     const dueAtMs = (move.seenAtMs ?? draft.nowMs) + waitMs
     if (draft.nowMs < dueAtMs) {
       draft.wakeAt(dueAtMs)
@@ -120,11 +115,9 @@ export function enforceDeadlines(draft: RebalancerDraft): void {
   }
 }
 
-/** Seen moves whose owner still lives: of the others, elections decide. */
-export function* underWay(draft: RebalancerDraft): Iterable<[PartitionId, TrackedMove]> {
-  for (const [partition, move] of draft.moves) {
-    if (move.seenAtMs !== null && draft.group.isLive(move.from)) yield [partition, move]
-  }
+/** Seen, and its owner still lives: of the others, elections decide. */
+export function isUnderWay(draft: RebalancerDraft, move: TrackedMove): boolean {
+  return move.seenAtMs !== null && draft.group.isLive(move.from)
 }
 
 function raiseOverdue(draft: RebalancerDraft, partition: PartitionId, move: TrackedMove): void {
@@ -142,7 +135,7 @@ function forceMove(draft: RebalancerDraft, partition: PartitionId, move: Tracked
   const stored = storedRevoking(draft, partition)
   const { incarnation } = draft.group
   if (!draft.config.fenced || stored === null || incarnation === null) return
-  if (draft.isBusy(partitionSlot(partition))) return
+  if (draft.isCommitting(partition)) return
   const by = { type: 'rebalancer', session: draft.session } as const
   const grantee = draft.mayHaveOwner(partition) ? forcedGrantee(draft, partition, move) : null
   draft.commit(
@@ -238,11 +231,4 @@ function storedRevoking(draft: RebalancerDraft, partition: PartitionId): StoredR
 
 function targetSlot(partition: PartitionId): string {
   return `target/${partition}`
-}
-
-/** A commit whose answer left the record as it was rests before it is sent again. */
-export function restUnchanged(draft: RebalancerDraft, partition: PartitionId): void {
-  const slot = partitionSlot(partition)
-  const sent = draft.slots.get(slot)
-  if (sent?.untilMs === null) draft.rest(slot, REST_MS, sent.expected)
 }

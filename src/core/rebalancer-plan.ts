@@ -17,7 +17,6 @@ import { assignableMembers, assignGroup } from './group-assignment.ts'
 import type { MemberName } from './ids.ts'
 import { recordRelease, spendBudget } from './rebalancer-budget.ts'
 import type { RebalancerDraft } from './rebalancer-draft.ts'
-import { partitionSlot } from './rebalancer-draft.ts'
 import { inBlocks, queueFacts } from './rebalancer-queue.ts'
 import type { QueuedMove } from './rebalancer-state.ts'
 
@@ -93,7 +92,7 @@ export function isMovable(draft: RebalancerDraft, partition: number, from: Membe
     draft.mayMoveFrom(from) &&
     draft.mayHaveOwner(partition) &&
     !draft.moves.has(partition) &&
-    !draft.isBusy(partitionSlot(partition))
+    !draft.isCommitting(partition)
   )
 }
 
@@ -167,7 +166,7 @@ function makePlan(draft: RebalancerDraft, balanceDue: boolean): void {
   draft.drainsDueAtMs = null
   if (!balanceDue) return
   const isUnderWay = ({ partition }: AssignedMove) =>
-    draft.moves.has(partition) || draft.isBusy(partitionSlot(partition))
+    draft.moves.has(partition) || draft.isCommitting(partition)
   const { vacancyDelayMs, passesLeft } = draft.balance
   const isOperators = draft.group.rebalances.has(id)
   draft.balance = {

@@ -41,9 +41,10 @@ export type TrackedMove = {
 export type Slot = {
   /** Null while the answer is awaited; else the monotonic time until which it rests. */
   readonly untilMs: number | null
-  /** Of a partition's commit: the text that it replaces. Once that is gone, so is the slot. */
-  readonly expected: string | null
 }
+
+/** A partition's commit: likewise, and over once the text that it replaces is gone. */
+export type CommitSlot = Slot & { readonly expected: string | null }
 
 export type Balance = {
   /** What decided the last plan (members, weights, cordons, disabled); a change makes another due. */
@@ -79,6 +80,7 @@ export type RebalancerState = {
   readonly session: SessionId
   readonly moves: ReadonlyMap<PartitionId, TrackedMove>
   readonly queue: readonly QueuedMove[]
+  readonly commits: ReadonlyMap<PartitionId, CommitSlot>
   readonly slots: ReadonlyMap<string, Slot>
   readonly balance: Balance
   /** When to plan drains; null: nothing is due. */

@@ -21,13 +21,7 @@ import type { PartitionId, SessionId } from './ids.ts'
 import { serveRequests } from './rebalance-requests.ts'
 import { REST_MS, RebalancerDraft } from './rebalancer-draft.ts'
 import { serveEvictions } from './rebalancer-evictions.ts'
-import {
-  enforceDeadlines,
-  followPartition,
-  followUnseen,
-  restUnchanged,
-  retargetMoves,
-} from './rebalancer-moves.ts'
+import { enforceDeadlines, followPartition, retargetMoves } from './rebalancer-moves.ts'
 import { PASSES_MAX, plan, release } from './rebalancer-plan.ts'
 import type {
   RebalancerEvent,
@@ -60,8 +54,8 @@ export function stepRebalancer(
   if (config === null || incarnation === null) return { state, actions: [], wakeAtMs: null }
   const draft = new RebalancerDraft(state, view, config, nowMs)
   fold(draft, event)
-  draft.endRests()
-  followUnseen(draft)
+  // What was asked for and never showed in the map ends as refused, once its answer has rested.
+  for (const partition of draft.endRests()) followPartition(draft, partition)
   endFreeze(draft)
   serveEvictions(draft)
   serveRequests(draft)
@@ -82,7 +76,7 @@ function fold(draft: RebalancerDraft, event: RebalancerEvent): void {
     case 'answered':
       for (const partition of event.partitions) {
         followPartition(draft, partition)
-        restUnchanged(draft, partition)
+        draft.restUnchanged(partition)
       }
       return
     case 'wrote':
@@ -114,6 +108,7 @@ function emptyState(session: SessionId, by: string): RebalancerState {
     session,
     moves: new Map(),
     queue: [],
+    commits: new Map(),
     slots: new Map(),
     balance: {
       signature: '',

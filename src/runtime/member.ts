@@ -8,7 +8,6 @@
  * Everything runs on one turn of the event loop after the other; no machine is stepped from two places
  * at once. A broken invariant ends the session at once and fails the member: never catch and continue.
  */
-import type { StoredRecord } from '../core/commit.ts'
 import { ElectionSchedule } from '../core/election.ts'
 import { assignGroup, mayReceive } from '../core/group-assignment.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
@@ -311,14 +310,7 @@ export class Member implements MirrorListener {
       if (owner === null || owner.session !== this.session.current?.session) return
       if (this.isHalted()) return
     }
-    this.step(partition, { type: 'seen', stored: this.storedAt(partition) })
-  }
-
-  /** What the map shows; the seat's own record where that is the same, for it is decoded already. */
-  private storedAt(partition: PartitionId): StoredRecord | null {
-    const now = this.seats.find(partition)?.now
-    const known = now !== undefined && 'stored' in now ? now.stored : null
-    return known?.raw === this.state.text(partition) ? known : this.state.record(partition)
+    this.step(partition, { type: 'seen', stored: this.state.record(partition) })
   }
 
   private seeAll(): void {

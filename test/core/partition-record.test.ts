@@ -69,6 +69,8 @@ test('partition record, no record at all, is refused as malformed', () => {
       { ...sound, owner: null },
       { ...sound, owner: { session: ME.session } },
       { ...sound, owner: { member: ME.member } },
+      { ...sound, previous: { member: ME.member } },
+      { ...sound, previous: 'orders-1' },
       { ...move, move: null },
       { ...move, move: { ...move.move, to: 7 } },
       { ...move, move: { ...move.move, rewrites: undefined } },

@@ -11,6 +11,7 @@ import type {
   RebalancerState,
   RebalancerStep,
   RebalancerView,
+  Slot,
 } from '../../src/core/rebalancer-state.ts'
 import type { RecordWrite } from '../../src/core/rebalancer-writes.ts'
 import { checkCommit } from '../../src/core/record-invariants.ts'
@@ -117,8 +118,8 @@ export class PlannerSteps {
 
   private id(state: RebalancerState, wakeInMs: number | null): number {
     const wake = wakeInMs === null || wakeInMs > NEVER_MS / 2 ? null : Math.max(0, wakeInMs)
-    const { moves, slots, requests, evictions, ...plain } = state
-    const maps = [moves, slots, requests, evictions].map((map) => [...map])
+    const { moves, commits, slots, requests, evictions, ...plain } = state
+    const maps = [moves, commits, slots, requests, evictions].map((map) => [...map])
     const key = JSON.stringify([plain, maps, wake])
     return this.states.id(key, () => ({ state, wakeInMs: wake }))
   }
@@ -138,7 +139,10 @@ function aged(state: RebalancerState, byMs: number): RebalancerState {
   const past = (atMs: number, what: keyof typeof LONG_AGO_MS) =>
     Math.max(-LONG_AGO_MS[what], atMs - byMs)
   const ahead = (atMs: number) => (atMs > NEVER_MS / 2 ? NEVER_MS : atMs - byMs)
-  const { balance, moves, slots, requests, evictions } = state
+  const rested = <Kind extends Slot>(slot: Kind): Kind => {
+    return { ...slot, untilMs: slot.untilMs === null ? null : past(slot.untilMs, 'rest') }
+  }
+  const { balance, moves, commits, slots, requests, evictions } = state
   return {
     ...state,
     balance: { ...balance, dueAtMs: balance.dueAtMs === null ? null : ahead(balance.dueAtMs) },
@@ -152,12 +156,8 @@ function aged(state: RebalancerState, byMs: number): RebalancerState {
         },
       ]),
     ),
-    slots: new Map(
-      [...slots].map(([name, slot]) => [
-        name,
-        { ...slot, untilMs: slot.untilMs === null ? null : past(slot.untilMs, 'rest') },
-      ]),
-    ),
+    commits: new Map([...commits].map(([partition, slot]) => [partition, rested(slot)])),
+    slots: new Map([...slots].map(([name, slot]) => [name, rested(slot)])),
     requests: new Map(
       [...requests].map(([id, memory]) => [
         id,

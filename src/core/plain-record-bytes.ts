@@ -1,20 +1,25 @@
 /**
- * A plain grant read off its bytes (`plain-grant.ts` says what one is), for the watch: of all that a member
- * reads there, nearly everything is such records of others, and to make a text of each and match it against
- * a pattern is a third of what an event costs. The two readers agree on every text; what is not ASCII, or not
- * as this build writes it, is none here, and the text is looked at.
+ * A plain record read off its bytes (`plain-record.ts` says what one is), without a parser: of all that a member
+ * reads on its watch, nearly everything is such records of others. What is not ASCII, or not as this build writes
+ * it, is none here, and the text is decoded.
  *
  *   {"v":1,"phase":"owned","incarnation":I,"generation":G,"owner":{"member":"M","session":"S"},"how":"H",
  *    "previous":null | {"member":"M","session":"S","incarnation":I,"generation":G-1},"operation":"16 hex","atMs":T}
+ *
+ * and a revoking one with `,"move":{"id":"..","to":null | "M","reason":"..","by":"..","rewrites":N,"atMs":T}`
+ * before its end.
  */
 import type { MemberName, SessionId } from './ids.ts'
-import type { Owner } from './partition-record.ts'
-import { GRANT_KINDS, type PlainGrant } from './plain-grant.ts'
-import type { ValueBytes } from './transaction.ts'
+import type { MoveReason, Owner, PendingMove } from './partition-record.ts'
+import { GRANT_KINDS, type PlainRecord } from './plain-record.ts'
+import type { KeyValue, ValueBytes } from './transaction.ts'
 
 const literal = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0))
 
-const HEAD = literal('{"v":1,"phase":"owned","incarnation":')
+const HEAD = literal('{"v":1,"phase":"')
+const OWNED = literal('owned')
+const REVOKING = literal('revoking')
+const FIRST_INCARNATION = literal('","incarnation":')
 const GENERATION = literal(',"generation":')
 const OWNER = literal(',"owner":{"member":"')
 const SESSION = literal('","session":"')
@@ -27,27 +32,50 @@ const INCARNATION = literal('","incarnation":')
 const END = literal('}')
 const OPERATION = literal(',"operation":"')
 const AT = literal('","atMs":')
+const MOVE = literal(',"move":{"id":"')
+const TO = literal('","to":')
+const QUOTE_MARK = literal('"')
+const TO_NOBODY = literal('null,"reason":"')
+const REASON = literal('","reason":"')
+const BY = literal('","by":"')
+const REWRITES = literal('","rewrites":')
+const MOVE_AT = literal(',"atMs":')
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const NOUGHT = 0x30
 const LOWER_A = 0x61
 const DIGITS_MAX = 15
-const OWNERS_MAX = 4096
+const NAMES_MAX = 4096
+const TEXT_MAX = 1024
 
-/** Null for any other bytes, whether a record's or not. */
-export function readPlainGrantBytes(bytes: ValueBytes): PlainGrant | null {
+/** Null for any other value, whether a record or not. */
+export function readPlainRecord(entry: Pick<KeyValue, 'value' | 'bytes'>): PlainRecord | null {
+  const bytes = entry.bytes ?? bytesOf(entry.value)
+  if (bytes === null) return null
   reader.begin(bytes)
-  return reader.grant()
+  return reader.record()
 }
 
-class GrantReader {
+const encoder = new TextEncoder()
+const encoded = new Uint8Array(TEXT_MAX)
+
+/** Good until the next text; null: too long for a plain record. */
+function bytesOf(text: string): ValueBytes | null {
+  const { read, written } = encoder.encodeInto(text, encoded)
+  return read < text.length ? null : { buffer: encoded, from: 0, to: written }
+}
+
+class RecordReader {
   private buffer: Uint8Array = HEAD
   private at = 0
   private to = 0
   private isSound = true
   /** By a hash of their bytes; of two with the same one the later stays. */
+  private readonly names = new Map<number, string>()
   private readonly owners = new Map<number, Owner>()
+  /** Of the name that was read last. */
+  private hash = 0
 
   begin({ buffer, from, to }: ValueBytes): void {
     this.buffer = buffer
@@ -56,8 +84,11 @@ class GrantReader {
     this.isSound = true
   }
 
-  grant(): PlainGrant | null {
+  record(): PlainRecord | null {
     this.expect(HEAD)
+    const isOwned = this.skip(OWNED)
+    if (!isOwned && !this.skip(REVOKING)) return null
+    this.expect(FIRST_INCARNATION)
     const incarnation = this.whole()
     this.expect(GENERATION)
     const generation = this.whole()
@@ -73,9 +104,10 @@ class GrantReader {
     const low = this.fourBytes()
     this.expect(AT)
     const atMs = this.whole()
+    const move = isOwned || !this.isSound ? null : this.move()
     this.expect(END)
     if (!this.isSound || this.at !== this.to) return null
-    return { incarnation, generation, owner, previous, kind, high, low, atMs }
+    return { incarnation, generation, owner, previous, kind, high, low, atMs, move }
   }
 
   private previous(incarnation: number, generation: number): Owner {
@@ -89,34 +121,62 @@ class GrantReader {
     return owner
   }
 
+  private move(): PendingMove {
+    this.expect(MOVE)
+    const id = this.name()
+    this.expect(TO)
+    const to = this.target()
+    const reason = this.name() as MoveReason
+    this.expect(BY)
+    const by = this.name()
+    this.expect(REWRITES)
+    const rewrites = this.whole()
+    this.expect(MOVE_AT)
+    const atMs = this.whole()
+    this.expect(END)
+    return { id, to, reason, by, rewrites, atMs }
+  }
+
+  /** With what leads to the reason. */
+  private target(): MemberName | null {
+    if (this.skip(TO_NOBODY)) return null
+    this.expect(QUOTE_MARK)
+    const to = this.name() as MemberName
+    this.expect(REASON)
+    return to
+  }
+
   /** Both names, from the first of a member's to the last of its session's. */
   private owner(): Owner {
-    const from = this.at
-    const memberHash = this.name()
-    const memberTo = this.at
+    const member = this.name() as MemberName
+    const memberHash = this.hash
     this.expect(SESSION)
-    const sessionFrom = this.at
-    const hash = Math.imul(memberHash, 31) + this.name()
+    const session = this.name() as SessionId
     if (!this.isSound) return NO_OWNER
+    const hash = Math.imul(memberHash, 31) + this.hash
     const known = this.owners.get(hash)
-    if (
-      known !== undefined &&
-      this.stands(known.member, from, memberTo) &&
-      this.stands(known.session, sessionFrom, this.at)
-    ) {
-      return known
-    }
-    const owner: Owner = {
-      member: this.text(from, memberTo) as MemberName,
-      session: this.text(sessionFrom, this.at) as SessionId,
-    }
-    if (this.owners.size >= OWNERS_MAX) this.owners.clear()
+    if (known !== undefined && known.member === member && known.session === session) return known
+    const owner: Owner = { member, session }
+    if (this.owners.size >= NAMES_MAX) this.owners.clear()
     this.owners.set(hash, owner)
     return owner
   }
 
-  private stands(text: string, from: number, to: number): boolean {
-    if (text.length !== to - from) return false
+  /** Up to the quote; one string for all that are alike. */
+  private name(): string {
+    const from = this.at
+    this.hash = this.hashToQuote()
+    if (!this.isSound) return ''
+    const known = this.names.get(this.hash)
+    if (known !== undefined && this.stands(known, from)) return known
+    const name = this.text(from, this.at)
+    if (this.names.size >= NAMES_MAX) this.names.clear()
+    this.names.set(this.hash, name)
+    return name
+  }
+
+  private stands(text: string, from: number): boolean {
+    if (text.length !== this.at - from) return false
     for (let index = 0; index < text.length; index += 1) {
       if (text.charCodeAt(index) !== this.buffer[from + index]) return false
     }
@@ -159,8 +219,7 @@ class GrantReader {
     return value
   }
 
-  /** Up to the quote; its hash. */
-  private name(): number {
+  private hashToQuote(): number {
     let hash = 0
     let at = this.at
     for (; at < this.to; at += 1) {
@@ -188,4 +247,4 @@ class GrantReader {
 }
 
 const NO_OWNER: Owner = { member: '' as MemberName, session: '' as SessionId }
-const reader = new GrantReader()
+const reader = new RecordReader()
