@@ -106,6 +106,11 @@ export class GroupState {
     return record?.phase === 'halted' ? haltedThrough(record) : null
   }
 
+  /** Number of partitions that are being revoked. */
+  get revoking(): number {
+    return this.table.revoking
+  }
+
   /** The mod revision of its record, 0 when there is none. */
   recordRevision(partition: PartitionId): number {
     return this.table.modRevision(partition)

@@ -51,10 +51,16 @@ export class PartitionTable {
   private readonly decoded: (Decoded | undefined)[] = []
   private readonly names = new OwnerNames()
   private held = 0
+  private revoked = 0
 
   /** Number of records. */
   get size(): number {
     return this.held
+  }
+
+  /** Number of records that are being revoked. */
+  get revoking(): number {
+    return this.revoked
   }
 
   /** Makes room for that many partitions at once; the table grows by itself where it must. */
@@ -186,6 +192,7 @@ export class PartitionTable {
     const owner = this.numberOf(named, partition)
     const previous = this.numberOf(before, partition)
     this.forget(partition)
+    if (phase === REVOKING) this.revoked += 1
     this.phases[partition] = phase
     this.owners[partition] = owner
     this.previous[partition] = previous
@@ -206,7 +213,9 @@ export class PartitionTable {
     this.names.drop(this.owners[partition] as number)
     this.names.drop(this.previous[partition] as number)
     if (this.kinds[partition] === 0) this.texts.delete(partition)
-    else if (this.phases[partition] === REVOKING) this.moves.delete(partition)
+    if (this.phases[partition] !== REVOKING) return
+    this.revoked -= 1
+    this.moves.delete(partition)
   }
 
   private plain(partition: PartitionId): PlainRecord | null {

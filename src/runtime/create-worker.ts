@@ -49,7 +49,10 @@ export async function createWorker<Cursor>(options: CreateWorkerOptions<Cursor>)
     clock,
     timeoutMs: commitTimeout(config.leaseTtlMs),
   })
-  const voice = createServingVoice({ group, member, broadcast, clock, random })
+  const voice = createServingVoice({
+    ...{ group, member, broadcast, clock, random },
+    movesUnderWay: () => mirror.state.revoking,
+  })
   const settings = { ttlMs: config.leaseTtlMs, marginMs: config.marginMs }
   const describe = (session: SessionId, state: MemberState) => memberRecord(options, session, state)
   const worker: WorkerRuntime<Cursor> = new WorkerRuntime<Cursor>({

@@ -7,11 +7,13 @@
  *
  * A delta holds all changes after the delta before it, whether that one was sent or not: so what is lost
  * while NATS is down shows at the receivers as a gap, and nothing is kept here for later. Changes of one
- * turn of the event loop travel in one delta. What the mirror learned ahead of its watch is sent at
+ * turn of the event loop travel in one delta, and while many partitions move, those of a longer time
+ * (`core/gathering.ts`): by so much the map and its deltas lag behind the mirror then. What the mirror learned ahead of its watch is sent at
  * once, and again in the delta that covers its revision, since only that one counts.
  *
  * What members say that they serve is heard here too, so that snapshots can tell it.
  */
+import { gatherMs } from '../core/gathering.ts'
 import type { GroupChange, GroupState } from '../core/group-state.ts'
 import type { GroupName, PartitionId } from '../core/ids.ts'
 import type { GoneMember, MapMember } from '../core/map-members.ts'
@@ -75,6 +77,7 @@ class Publisher implements MapPublisher {
   private touched = new Set<PartitionId>()
   private membersTouched = false
   private flushing = false
+  private gathering: Timer | null = null
   /** Revision that the last delta covered. */
   private previous = 0
   private digestTimer: Timer | null = null
@@ -108,12 +111,14 @@ class Publisher implements MapPublisher {
   onChange(change: GroupChange): void {
     for (const partition of change.partitions) this.touched.add(partition)
     if (change.members) this.membersTouched = true
-    if (this.flushing) return
-    this.flushing = true
-    queueMicrotask(() => {
-      this.flushing = false
-      if (!this.closed) this.flush()
-    })
+    const { clock, state } = this.options
+    const delayMs = gatherMs(state.revoking)
+    if (delayMs > 0) {
+      this.gathering ??= clock.schedule(delayMs, () => this.flush())
+    } else if (!this.flushing) {
+      this.flushing = true
+      queueMicrotask(() => this.flush())
+    }
   }
 
   setLeader(isLeader: boolean): void {
@@ -127,11 +132,16 @@ class Publisher implements MapPublisher {
   close(): void {
     this.closed = true
     this.digestTimer?.cancel()
+    this.gathering?.cancel()
     for (const ending of this.endings) ending.close()
   }
 
   /** Takes the mirror's changes into the map and, as leader, publishes them. */
   private flush(): void {
+    this.flushing = false
+    this.gathering?.cancel()
+    this.gathering = null
+    if (this.closed) return
     const { state } = this.options
     const map = this.current
     const isSame =

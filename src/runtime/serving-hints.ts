@@ -1,11 +1,12 @@
 /**
  * What one member says over the broadcast about the grants that it serves: a hint for observers.
  *
- * Changes of a few milliseconds go out together: work ends at its own time in each partition, and a message
- * for each would cost more than what it says is worth. Since the broadcast may lose anything, the
+ * Changes of a few milliseconds go out together, of more while many partitions move (`core/gathering.ts`): work
+ * ends at its own time in each partition, and a message for each would cost more than what it says is worth. Since the broadcast may lose anything, the
  * member repeats itself: every 10 s the next 1,000 of what it serves, and everything, in such chunks,
  * after the broadcast reconnected (after a random delay, so that many members do not speak at once).
  */
+import { gatherMs } from '../core/gathering.ts'
 import type { GroupName, MemberName, PartitionId, SessionId } from '../core/ids.ts'
 import { mapSubjects } from '../core/map-wire.ts'
 import type { ServedGrant } from '../core/serving-wire.ts'
@@ -24,6 +25,8 @@ export type ServingHintsOptions = {
   readonly broadcast: Broadcast
   readonly clock: Clock
   readonly random: Random
+  /** Partitions of the group that are being revoked. */
+  readonly movesUnderWay: () => number
 }
 
 export interface ServingHints {
@@ -36,11 +39,11 @@ const REPEAT_INTERVAL_MS = 10_000
 const RECONNECT_SPREAD_MS = 500
 const CHUNK_INTERVAL_MS = 50
 const CHUNK_GRANTS_MAX = 1000
-/** A hint is late by so much at most. */
-const GATHER_MS = 5
+/** A hint of a group at rest is late by so much at most. */
+const GATHER_LEAST_MS = 5
 
 export function createServingHints(options: ServingHintsOptions): ServingHints {
-  const { group, member, session, broadcast, clock, random } = options
+  const { group, member, session, broadcast, clock, random, movesUnderWay } = options
   const subject = mapSubjects(group).serving
   const served = new Map<PartitionId, ServedGrant>()
   let changed = new Map<PartitionId, { grant: ServedGrant; serving: boolean }>()
@@ -97,7 +100,7 @@ export function createServingHints(options: ServingHintsOptions): ServingHints {
       if (serving) served.set(partition, grant)
       else if (known !== undefined && comparePositions(known, grant) === 0) served.delete(partition)
       changed.set(partition, { grant, serving })
-      gathering ??= clock.schedule(GATHER_MS, flush)
+      gathering ??= clock.schedule(Math.max(GATHER_LEAST_MS, gatherMs(movesUnderWay())), flush)
     },
     close() {
       if (gathering !== null) {

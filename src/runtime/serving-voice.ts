@@ -17,6 +17,7 @@ export type ServingVoiceOptions = {
   readonly broadcast: Broadcast
   readonly clock: Clock
   readonly random: Random
+  readonly movesUnderWay: () => number
 }
 
 export interface ServingVoice {

@@ -351,6 +351,7 @@ test('observer: what members serve is seen, lost hints are repeated, snapshots t
     ...{ group: GROUP, member, session, clock: world.clock },
     broadcast: world.nats.connect('worker'),
     random: world.random.fork('worker'),
+    movesUnderWay: () => 0,
   })
   await world.clock.advance(50)
   const position = { incarnation: INCARNATION, generation: 1 }
