@@ -38,8 +38,9 @@ type Sender = {
 type Load = { note: OpenNote; revoked: boolean; timer: NodeJS.Timeout | null; timed: boolean }
 
 const LEASE_S = 600
-/** As Tenure's committer. */
+/** As Tenure's committer: so many requests under way, and few commits wait while one is. */
 const BATCHES_IN_FLIGHT = 6
+const COMPANY_COMMITS = COMMITS_PER_BATCH_MAX / 2
 
 export class RawMoves {
   private readonly etcd: RawEtcd
@@ -246,6 +247,7 @@ export class RawMoves {
 
   private flush(): void {
     while (this.queue.length > 0 && this.inFlight < BATCHES_IN_FLIGHT) {
+      if (this.inFlight > 0 && this.queue.length < COMPANY_COMMITS) return
       const step = this.queue[0]?.step ?? 0
       const batch = this.queue.slice(0, COMMITS_PER_BATCH_MAX).filter((one) => one.step === step)
       this.queue = this.queue.slice(batch.length)

@@ -3,6 +3,10 @@
  * loop, or while `BATCHES_IN_FLIGHT_MAX` requests are under way, shares a transaction. One lost race
  * fails nobody else, and one reply settles up to 120 partitions.
  *
+ * Commits that fill no half of a batch wait for the answer to what is under way, and for more to join them, but
+ * no longer than `COMPANY_MS`: every transaction is a message to every member, whatever it holds. What comes
+ * while nothing is under way goes at once.
+ *
  * A request that gets no answer in time shows an etcd that has more than it can do: each halves what is
  * sent at once, down to one request, and every answer in good time adds one again. Else all members of a
  * group would go on to time out together, and read back what was about to succeed.
@@ -17,10 +21,12 @@ import type { PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
 import { decodePartitionRecord } from '../core/partition-record.ts'
 import type { KeyValue, Operation, Transaction, TransactionResult } from '../core/transaction.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
 import type { Store, StoreReply } from '../ports/store.ts'
 
 export const BATCHES_IN_FLIGHT_MAX = 6
+const COMPANY_MS = 20
+const COMPANY_COMMITS = COMMITS_PER_BATCH_MAX / 2
 /** An answer within this share of the timeout came in good time. */
 const GOOD_TIME_SHARE = 1 / 3
 /** A connection that breaks is noticed sooner, and says nothing of how busy etcd is. */
@@ -64,6 +70,8 @@ export class Committer {
   private inFlight = 0
   private inFlightMax = BATCHES_IN_FLIGHT_MAX
   private scheduled = false
+  /** Runs while commits wait for company. */
+  private company: Timer | null = null
 
   constructor(options: {
     readonly store: Store
@@ -104,20 +112,34 @@ export class Committer {
     })
   }
 
-  private flush(): void {
+  private flush(mayWait = true): void {
     while (this.inFlight < this.inFlightMax) {
       if (this.confirms.length > 0) {
         const batch = this.confirms.splice(0, COMMITS_PER_BATCH_MAX)
         void this.whileInFlight(() => this.sendConfirms(batch))
-      } else if (this.commits.length > 0) {
+      } else if (this.commits.length === 0) {
+        return
+      } else if (mayWait && this.inFlight > 0 && this.commits.length < COMPANY_COMMITS) {
+        this.waitForCompany()
+        return
+      } else {
         const batch = this.takeCommits()
         void this.whileInFlight(() => this.sendCommits(batch))
-      } else return
+      }
     }
+  }
+
+  private waitForCompany(): void {
+    this.company ??= this.clock.schedule(COMPANY_MS, () => {
+      this.company = null
+      this.flush(false)
+    })
   }
 
   /** At most one commit per partition in a batch: etcd refuses a key that is put twice. */
   private takeCommits(): readonly QueuedCommit[] {
+    this.company?.cancel()
+    this.company = null
     const taken: QueuedCommit[] = []
     const left: QueuedCommit[] = []
     const partitions = new Set<PartitionId>()

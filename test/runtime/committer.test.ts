@@ -145,6 +145,27 @@ test('committer, answers that come too late, has one request under way, and more
   assert.deepEqual(underWay, [1, 3])
 })
 
+test('committer, few commits beside a request, wait for its answer, or a while, and go together', async () => {
+  const world = await createCommitterWorld()
+  await world.send(campaigns(1))
+  const sentAfter = async (partitions: readonly number[], ms: number) => {
+    const before = world.requests()
+    for (const partition of partitions) world.committer.commit(campaign(partition), () => {})
+    await world.clock.advance(ms)
+    return world.requests() - before
+  }
+  // Nothing is under way, and a turn of the event loop is all that it takes.
+  assert.equal(await sentAfter([1], 0.1), 1)
+  assert.deepEqual([await sentAfter([2], 0.1), await sentAfter([3], 0.1)], [0, 0])
+  assert.equal(await sentAfter([], 1_000), 1, 'with the answer')
+  world.store.failNext('lose-reply', 'transact')
+  assert.equal(await sentAfter([4], 0.1), 1)
+  assert.equal(await sentAfter([5], 19), 0)
+  assert.equal(await sentAfter([], 2), 1, 'without an answer')
+  const many = Array.from({ length: COMMITS_PER_BATCH_MAX / 2 }, (_, place) => 100 + place)
+  assert.equal(await sentAfter(many, 0.1), 1, 'half a batch')
+})
+
 test('committer, request that never left, is told apart', async () => {
   const world = await createCommitterWorld()
   world.store.failNext('not-executed', 'transact')
