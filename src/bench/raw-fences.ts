@@ -30,11 +30,15 @@ export type FenceArgument = {
 
 /** One transaction in the lane. */
 type Transact = (lane: number) => Promise<unknown>
-export type FenceKind = 'fenced' | 'unfenced' | 'least'
+export const FENCE_KINDS = ['fenced', 'unfenced', 'least'] as const
+export type FenceKind = (typeof FENCE_KINDS)[number]
+/** Milliseconds of each transaction. */
+export type FenceTimes = Readonly<Record<FenceKind, readonly number[]>>
 type Resource = Readonly<Record<FenceKind, Transact>> & { close(): Promise<void> }
 
 const GROUP = 'bench'
 const LANES = 16
+const TURN_MS = 50
 const TOKEN: Token = {
   ...{ group: groupName(GROUP), partition: 7, incarnation: 1_700_000_000, generation: 3 },
   session: sessionId('0123456789abcdef'),
@@ -48,16 +52,26 @@ export class RawFences {
     this.resource = await OPEN[resource](url)
   }
 
-  /** Milliseconds of each transaction, so many lanes at work at once for so long. */
-  async measure(argument: {
-    readonly kind: FenceKind
-    readonly lanes: number
-    readonly forMs: number
-  }): Promise<readonly number[]> {
+  /**
+   * So many lanes at work at once, each kind for so long; in short turns, since what one kind takes is a matter
+   * of a few hundredths of what the machine takes more or less from one second to the next.
+   */
+  async measure(argument: { readonly lanes: number; readonly forMs: number }): Promise<FenceTimes> {
+    const took: Record<FenceKind, number[]> = { fenced: [], unfenced: [], least: [] }
+    const turns = Math.ceil(argument.forMs / TURN_MS)
+    for (let turn = 0; turn < turns; turn += 1) {
+      for (let place = 0; place < FENCE_KINDS.length; place += 1) {
+        const kind = FENCE_KINDS[(turn + place) % FENCE_KINDS.length] as FenceKind
+        await this.turn(kind, argument.lanes, took[kind])
+      }
+    }
+    return took
+  }
+
+  private async turn(kind: FenceKind, lanes: number, took: number[]): Promise<void> {
     if (this.resource === null) throw new Error('open first')
-    const transact = this.resource[argument.kind]
-    const took: number[] = []
-    const untilMs = performance.now() + argument.forMs
+    const transact = this.resource[kind]
+    const untilMs = performance.now() + TURN_MS
     const work = async (lane: number): Promise<void> => {
       for (let nowMs = performance.now(); nowMs < untilMs; ) {
         await transact(lane)
@@ -66,8 +80,7 @@ export class RawFences {
         nowMs = endedMs
       }
     }
-    await Promise.all(Array.from({ length: argument.lanes }, (_, lane) => work(lane)))
-    return took
+    await Promise.all(Array.from({ length: lanes }, (_, lane) => work(lane)))
   }
 
   async close(): Promise<void> {

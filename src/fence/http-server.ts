@@ -88,7 +88,6 @@ type Plugin = {
   readonly group: GroupName
   readonly gate: CommitGate
   readonly options: FencePluginOptions
-  readonly committed: WeakSet<FastifyRequest>
   /** Tokens by their header: an owner sends the same one with each of its requests. */
   readonly known: Map<string, Token>
 }
@@ -103,7 +102,6 @@ export function fencePlugin(
     group: groupName(options.group),
     gate: createCommitGate(options.store, options.sealTimeoutMs ?? SEAL_TIMEOUT_MS),
     options,
-    committed: new WeakSet(),
     known: new Map(),
   }
   app.decorateRequest('fence')
@@ -152,7 +150,7 @@ function fenceRoute(route: RouteOptions, plugin: Plugin): void {
     if ('problem' in token) return sendProblem(reply, token.problem)
     const early = plugin.gate.look(token)
     if (!early.ok) return refuse(plugin, token, early, request, reply)
-    request.fence = requestFence(plugin, token, request)
+    request.fence = requestFence(plugin, token)
     try {
       return await handler.call(this, request, reply)
     } catch (error) {
@@ -161,44 +159,47 @@ function fenceRoute(route: RouteOptions, plugin: Plugin): void {
       return refuse(plugin, token, refusal, request, reply)
     }
   }
-  route.onSend = [[route.onSend ?? []].flat(), refuseUncommitted(plugin)].flat()
+  route.onSend = [[route.onSend ?? []].flat(), refuseUncommitted].flat()
 }
 
 /** Which refusal an error tells of. The error itself may be caught and wrapped by nobody but us. */
 const refusals = new WeakMap<object, FenceRefusal>()
 
-function requestFence(plugin: Plugin, token: Token, request: FastifyRequest): RequestFence {
-  return {
+/** Whether a request's handler ever committed is kept with what it commits by. */
+type OpenFence = RequestFence & { hasCommitted: boolean }
+
+function requestFence({ gate }: Plugin, token: Token): OpenFence {
+  const fence: OpenFence = {
     token,
+    hasCommitted: false,
     async commit(effect) {
-      plugin.committed.add(request)
-      const outcome = await plugin.gate.commit(token, effect)
+      fence.hasCommitted = true
+      const outcome = await gate.commit(token, effect)
       if (outcome.ok) return outcome.value
       const error = fenceRefused(token, outcome)
       refusals.set(error, outcome)
       throw error
     },
   }
+  return fence
 }
 
-function refuseUncommitted({ committed }: Plugin) {
-  return (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    payload: unknown,
-    done: (error: null, payload: unknown) => void,
-  ) => {
-    if (reply.statusCode >= 400 || committed.has(request)) {
-      done(null, payload)
-      return
-    }
-    const problem = fenceProblem(
-      'invariant-broken',
-      'the handler of a fenced route did nothing inside request.fence.commit',
-    )
-    reply.code(problem.status).removeHeader('content-length').type(PROBLEM_TYPE)
-    done(null, JSON.stringify(problem))
+function refuseUncommitted(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+  done: (error: null, payload: unknown) => void,
+): void {
+  if (reply.statusCode >= 400 || (request.fence as OpenFence | undefined)?.hasCommitted === true) {
+    done(null, payload)
+    return
   }
+  const problem = fenceProblem(
+    'invariant-broken',
+    'the handler of a fenced route did nothing inside request.fence.commit',
+  )
+  reply.code(problem.status).removeHeader('content-length').type(PROBLEM_TYPE)
+  done(null, JSON.stringify(problem))
 }
 
 function refuse(

@@ -13,7 +13,14 @@ import type { BenchCase, BenchContext, Figures, Scenario } from '../bench-types.
 import { clearGroup } from '../clear-group.ts'
 import { LEAN_LIMIT, LIMIT, TENURE } from '../evaluate.ts'
 import { firstCase } from '../first-case.ts'
-import { loadStands, type MovesWave, openMovesLimit, waveOf } from '../limit-moves.ts'
+import {
+  loadStands,
+  type MovesLimit,
+  type MovesWave,
+  openMovesLimit,
+  TRIAL_WAVES,
+  waveOf,
+} from '../limit-moves.ts'
 import { type Fleet, joinFleet } from '../member-fleet.ts'
 import { memberOf } from '../member-names.ts'
 import { type ServeProcess, startServeProcess } from '../serve-process.ts'
@@ -25,8 +32,6 @@ const CASES = [
 ] as const
 const MEMBERS = 16
 const LEASE_TTL_MS = 30_000
-/** A limit has less to compile; a wave has its fastest way found anew each time. */
-const LIMIT_WARM_UP_MAX = 4
 const WAVES_PER_ROUND = 2
 const WAVE_TIMEOUT_MS = 180_000
 
@@ -45,8 +50,7 @@ async function* casesOf(
   { partitions, itemMs, warmUp, quick, full }: (typeof CASES)[number],
 ): AsyncGenerator<BenchCase> {
   const rounds = context.quick ? quick : full
-  const limitWarmUp = Math.min(warmUp, LIMIT_WARM_UP_MAX)
-  const waves = (rounds + limitWarmUp) * WAVES_PER_ROUND
+  const waves = rounds * WAVES_PER_ROUND + TRIAL_WAVES
   const say = (what: string) => context.progress(`churn: ${partitions} partitions, ${what}`)
   say('first grants of the limits')
   const options = { partitions, members: MEMBERS, itemMs, waves }
@@ -55,10 +59,8 @@ async function* casesOf(
   say('members join')
   const tenure = await openTenure(context, partitions, itemMs)
   say('the limits warm up')
-  for (let round = 0; round < limitWarmUp; round += 1) {
-    await measureLimit(limit.wave)
-    await measureLimit(leanLimit.wave)
-  }
+  await limit.warmUp()
+  await leanLimit.warmUp()
   yield firstCase(context, {
     ...{ scenario: 'churn', name: `${partitions} × ${MEMBERS}, the first`, warmUpRounds: warmUp },
     measure: tenure.measure,
@@ -68,8 +70,8 @@ async function* casesOf(
     rounds,
     contenders: [
       { name: TENURE, measure: tenure.measure },
-      { name: LIMIT, measure: () => measureLimit(limit.wave) },
-      { name: LEAN_LIMIT, measure: () => measureLimit(leanLimit.wave) },
+      { name: LIMIT, measure: () => measureLimit(limit) },
+      { name: LEAN_LIMIT, measure: () => measureLimit(leanLimit) },
     ],
     comparisons: [
       {
@@ -93,16 +95,22 @@ async function* casesOf(
   }
 }
 
-/** The pauses of the round's fastest wave: a limit is what is best. */
-async function measureLimit(wave: () => Promise<MovesWave>): Promise<Figures> {
-  const waves: MovesWave[] = []
-  for (let count = 0; count < WAVES_PER_ROUND; count += 1) waves.push(await wave())
-  const best = waves.sort((a, b) => b.movesPerSecond - a.movesPerSecond)[0] as MovesWave
-  const note = `planner with ${best.inFlight} requests in flight`
+/** Both waves of a round count, as Tenure's do. */
+async function measureLimit(limit: MovesLimit): Promise<Figures> {
+  const [out, back] = [await limit.wave(), await limit.wave()]
   return [
-    { metric: 'moves per second', unit: '1/s', values: [best.movesPerSecond], note },
-    { metric: 'pause', unit: 'ms', values: best.pausesMs },
+    {
+      metric: 'moves per second',
+      unit: '1/s',
+      values: [rateOf(out, back)],
+      note: limit.describe(),
+    },
+    { metric: 'pause', unit: 'ms', values: [...out.pausesMs, ...back.pausesMs] },
   ]
+}
+
+function rateOf(out: MovesWave, back: MovesWave): number {
+  return (out.movesPerSecond + back.movesPerSecond) / WAVES_PER_ROUND
 }
 
 async function openTenure(context: BenchContext, partitions: number, itemMs: number) {
@@ -124,9 +132,8 @@ async function openTenure(context: BenchContext, partitions: number, itemMs: num
       const back = await wave(context, fleet, 'balance', () => balanceBack(serve))
       await load(fleet, false)
       const moved = [...out.pausesMs, ...back.pausesMs]
-      const rate = (out.movesPerSecond + back.movesPerSecond) / 2
       return [
-        { metric: 'moves per second', unit: '1/s', values: [rate] },
+        { metric: 'moves per second', unit: '1/s', values: [rateOf(out, back)] },
         { metric: 'moves per second, drain', unit: '1/s', values: [out.movesPerSecond] },
         { metric: 'moves per second, balance', unit: '1/s', values: [back.movesPerSecond] },
         { metric: 'pause', unit: 'ms', values: moved },
