@@ -58,8 +58,10 @@ export interface HttpFence extends Fence<HttpEffect, Response> {
  *   errors of `fetch` are let through.
  */
 export function fencedFetch(token: Token, send: Fetch = fetch): Fetch {
+  let header: string | null = null
   return async (input, init) => {
-    const answer = await sendWithToken(send, token, input, init)
+    header ??= encodeTokenHeader(token)
+    const answer = await sendWithToken(send, header, input, init)
     if (answer.refusal !== null) throw fenceRefused(token, answer.refusal)
     return answer.response
   }
@@ -70,10 +72,18 @@ export function createHttpFence(options: HttpFenceOptions): HttpFence {
   const send = options.fetch ?? fetch
   const group = options.group === undefined ? null : groupName(options.group)
   const sealUrl = `${options.baseUrl.replace(/\/$/, '')}${options.sealPath ?? SEAL_PATH}`
-  const checked = (token: Token) => checkTokenOf(group ?? token?.group, token)
-  const requestSeal = async (value: Token) => {
-    const token = checked(value)
-    const answer = await sendWithToken(send, token, sealUrl, { method: 'POST' })
+  const headerOf = (token: Token) => encodeTokenHeader(checkTokenOf(group ?? token?.group, token))
+  // An owner sends the same one with each of its effects.
+  const headers = new WeakMap<Token, string>()
+  const knownHeaderOf = (token: Token) => {
+    const known = headers.get(token)
+    if (known !== undefined) return known
+    const header = headerOf(token)
+    headers.set(token, header)
+    return header
+  }
+  const requestSeal = async (token: Token) => {
+    const answer = await sendWithToken(send, headerOf(token), sealUrl, { method: 'POST' })
     if (answer.refusal === null) await requireSealed(answer.response, sealUrl)
     return answer
   }
@@ -93,9 +103,8 @@ export function createHttpFence(options: HttpFenceOptions): HttpFence {
       if (refusal !== null) throw fenceRefused(token, refusal)
       return response.json()
     },
-    async guard(value, { url, init }) {
-      const token = checked(value)
-      const { refusal, response } = await sendWithToken(send, token, url, init)
+    async guard(token, { url, init }) {
+      const { refusal, response } = await sendWithToken(send, knownHeaderOf(token), url, init)
       if (refusal !== null) return { ok: false, ...refusal }
       return { ok: true, value: response }
     },
@@ -106,11 +115,13 @@ type Answer = { readonly refusal: FenceRefusal | null; readonly response: Respon
 
 async function sendWithToken(
   send: Fetch,
-  token: Token,
+  header: string,
   input: Parameters<Fetch>[0],
   init: RequestInit | undefined,
 ): Promise<Answer> {
-  const response = await send(input, { ...init, headers: withToken(token, input, init) })
+  const request: RequestInit = { ...init }
+  request.headers = withToken(header, input, init)
+  const response = await send(input, request)
   if (response.status === 409) {
     const body: unknown = await response
       .clone()
@@ -130,16 +141,15 @@ async function sendWithToken(
 }
 
 function withToken(
-  token: Token,
+  header: string,
   input: Parameters<Fetch>[0],
   init: RequestInit | undefined,
 ): NonNullable<RequestInit['headers']> {
-  const value = encodeTokenHeader(token)
   const given = init?.headers ?? (input instanceof Request ? input.headers : null)
   // `fetch` copies what it is given; as mostly, a copy of ours before that is not needed.
-  if (given === null) return { [TOKEN_HEADER]: value }
+  if (given === null) return { [TOKEN_HEADER]: header }
   const headers = new Headers(given)
-  headers.set(TOKEN_HEADER, value)
+  headers.set(TOKEN_HEADER, header)
   return headers
 }
 
