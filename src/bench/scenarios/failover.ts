@@ -90,7 +90,8 @@ async function strike(
   options: { readonly fault: Fault; readonly partitions: number; readonly prefix: string },
 ): Promise<Figures> {
   const { fault, partitions, prefix } = options
-  const place = 0
+  // The newest process: one that took a killed one's place must not be cold among those measured.
+  const place = MEMBERS - 1
   const victim = fleet.processes[place] as BenchProcess
   const others = fleet.processes.filter((one) => one !== victim)
   let expiredMs = 0
