@@ -62,6 +62,7 @@ class MapObserver implements Observer {
   /** Deltas of a newer incarnation gather here. */
   private staged: OwnershipMap | null = null
   private timer: Timer | null = null
+  private timerAtMs = 0
   private closed = false
 
   constructor(options: ObserverOptions) {
@@ -211,14 +212,22 @@ class MapObserver implements Observer {
     if (this.map?.incarnation === state.version.incarnation) {
       this.map.completeTo = state.version.revision
     }
-    this.timer?.cancel()
-    this.timer =
-      wakeAtMs === null
-        ? null
-        : clock.schedule(Math.max(0, wakeAtMs - clock.monotonicMs()), () =>
-            this.take({ type: 'woke' }),
-          )
+    this.wakeAt(wakeAtMs)
     this.tell(change)
+  }
+
+  /** A wake that is set stays while it comes soon enough, and is set anew then: each delta puts it off. */
+  private wakeAt(atMs: number | null): void {
+    if (atMs !== null && this.timer !== null && this.timerAtMs <= atMs) return
+    this.timer?.cancel()
+    this.timer = null
+    if (atMs === null) return
+    const { clock } = this.options
+    this.timerAtMs = atMs
+    this.timer = clock.schedule(Math.max(0, atMs - clock.monotonicMs()), () => {
+      this.timer = null
+      this.take({ type: 'woke' })
+    })
   }
 
   private perform(
