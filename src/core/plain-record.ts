@@ -34,34 +34,13 @@ export function plainText(record: Granted): string {
 /** As `decodePartitionRecord` gives it. */
 export function decodedRecord(plain: PlainRecord): Granted {
   const { incarnation, generation, owner, kind, high, low, atMs, move } = plain
-  const how = GRANT_KINDS[kind] as GrantKind
-  const previous = previousOf(plain)
-  const operation = `${hex8(high)}${hex8(low)}` as OperationId
-  if (move === null) {
-    return {
-      phase: 'owned',
-      incarnation,
-      generation,
-      owner,
-      how,
-      previous,
-      operation,
-      atMs,
-      unknown: null,
-    }
+  const grant = {
+    ...{ incarnation, generation, owner, how: GRANT_KINDS[kind] as GrantKind },
+    previous: previousOf(plain),
+    operation: `${hex8(high)}${hex8(low)}` as OperationId,
+    ...{ atMs, unknown: null },
   }
-  return {
-    phase: 'revoking',
-    incarnation,
-    generation,
-    owner,
-    how,
-    previous,
-    operation,
-    atMs,
-    unknown: null,
-    move,
-  }
+  return move === null ? { phase: 'owned', ...grant } : { phase: 'revoking', ...grant, move }
 }
 
 function previousOf({ previous, incarnation, generation }: PlainRecord) {
