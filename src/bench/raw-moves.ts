@@ -8,6 +8,7 @@ import type { GroupName, MemberName, SessionId } from '../core/ids.ts'
 import { groupKeys } from '../core/keys.ts'
 import { machineMs } from '../dev/machine-time.ts'
 import type { EtcdStoreOptions } from '../etcd/etcd-store.ts'
+import { BATCHES_IN_FLIGHT_MAX, COMPANY_COMMITS } from '../runtime/committer.ts'
 import { itemTime, type MemberNotes, type OpenNote, openNote } from './grant-notes.ts'
 import type { Held } from './process-messages.ts'
 import { type ChainPlan, chainOf, isMoving, ownerAt, prepareBatch } from './raw-chain.ts'
@@ -38,9 +39,6 @@ type Sender = {
 type Load = { note: OpenNote; revoked: boolean; timer: NodeJS.Timeout | null; timed: boolean }
 
 const LEASE_S = 600
-/** As Tenure's committer: so many requests under way, and few commits wait while one is. */
-const BATCHES_IN_FLIGHT = 6
-const COMPANY_COMMITS = COMMITS_PER_BATCH_MAX / 2
 
 export class RawMoves {
   private readonly etcd: RawEtcd
@@ -245,8 +243,9 @@ export class RawMoves {
     })
   }
 
+  /** As Tenure's committer: so many requests under way, and few commits wait while one is. */
   private flush(): void {
-    while (this.queue.length > 0 && this.inFlight < BATCHES_IN_FLIGHT) {
+    while (this.queue.length > 0 && this.inFlight < BATCHES_IN_FLIGHT_MAX) {
       if (this.inFlight > 0 && this.queue.length < COMPANY_COMMITS) return
       const step = this.queue[0]?.step ?? 0
       const batch = this.queue.slice(0, COMMITS_PER_BATCH_MAX).filter((one) => one.step === step)

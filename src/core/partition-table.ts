@@ -2,8 +2,8 @@
  * The records of a group as one process keeps them, in little memory: typed arrays hold what is asked of
  * every partition again and again (phase, owner, position, mod revision) and the rest of a plain record, as
  * nearly all are (`plain-record.ts`). The exact text of such a record, and the record itself, are put together
- * when somebody asks; any other record is parsed and keeps its text. So 100,000 partitions cost some 50 bytes each, not
- * their texts or a tree of objects. A bounded number of decoded records is kept.
+ * when somebody asks; any other record is parsed and keeps its text. So 100,000 partitions cost some 50 bytes
+ * each, not their texts or a tree of objects. A bounded number of decoded records is kept.
  *
  * Owners are shared: partitions of one session name one `Owner` object, counted, and given up with the
  * last of them. A vacant partition's place names who held it last.
@@ -160,9 +160,7 @@ export class PartitionTable {
 
   private putPlain(partition: PartitionId, plain: PlainRecord): void {
     const { move } = plain
-    this.begin(partition, move === null ? OWNED : REVOKING, plain.owner, plain.previous)
-    this.incarnations[partition] = plain.incarnation
-    this.generations[partition] = plain.generation
+    this.begin(partition, move === null ? OWNED : REVOKING, plain, plain.owner, plain.previous)
     this.kinds[partition] = plain.kind + 1
     this.operationsHigh[partition] = plain.high
     this.operationsLow[partition] = plain.low
@@ -171,11 +169,9 @@ export class PartitionTable {
   }
 
   private putDecoded(partition: PartitionId, raw: string, record: PartitionRecord): void {
-    const { phase, incarnation, generation } = record
     const previous = record.previous ?? null
-    this.begin(partition, PHASES.indexOf(phase), recordOwner(record) ?? previous, previous)
-    this.incarnations[partition] = incarnation
-    this.generations[partition] = generation
+    const phase = PHASES.indexOf(record.phase)
+    this.begin(partition, phase, record, recordOwner(record) ?? previous, previous)
     this.kinds[partition] = 0
     this.texts.set(partition, raw)
   }
@@ -183,6 +179,7 @@ export class PartitionTable {
   private begin(
     partition: PartitionId,
     phase: number,
+    { incarnation, generation }: Position,
     named: Owner | null,
     before: Owner | null,
   ): void {
@@ -194,6 +191,8 @@ export class PartitionTable {
     this.forget(partition)
     if (phase === REVOKING) this.revoked += 1
     this.phases[partition] = phase
+    this.incarnations[partition] = incarnation
+    this.generations[partition] = generation
     this.owners[partition] = owner
     this.previous[partition] = previous
   }

@@ -19,7 +19,6 @@ const literal = (text: string) => Uint8Array.from(text, (character) => character
 const HEAD = literal('{"v":1,"phase":"')
 const OWNED = literal('owned')
 const REVOKING = literal('revoking')
-const FIRST_INCARNATION = literal('","incarnation":')
 const GENERATION = literal(',"generation":')
 const OWNER = literal(',"owner":{"member":"')
 const SESSION = literal('","session":"')
@@ -88,7 +87,7 @@ class RecordReader {
     this.expect(HEAD)
     const isOwned = this.skip(OWNED)
     if (!isOwned && !this.skip(REVOKING)) return null
-    this.expect(FIRST_INCARNATION)
+    this.expect(INCARNATION)
     const incarnation = this.whole()
     this.expect(GENERATION)
     const generation = this.whole()

@@ -26,7 +26,8 @@ import type { Store, StoreReply } from '../ports/store.ts'
 
 export const BATCHES_IN_FLIGHT_MAX = 6
 const COMPANY_MS = 20
-const COMPANY_COMMITS = COMMITS_PER_BATCH_MAX / 2
+/** So many wait for nobody. */
+export const COMPANY_COMMITS = COMMITS_PER_BATCH_MAX / 2
 /** An answer within this share of the timeout came in good time. */
 const GOOD_TIME_SHARE = 1 / 3
 /** A connection that breaks is noticed sooner, and says nothing of how busy etcd is. */

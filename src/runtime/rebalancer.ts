@@ -9,6 +9,7 @@
  * its way compares the election and fails. Lives in `tenure serve`; workers never plan.
  */
 import type { Commit } from '../core/commit.ts'
+import { gatherMs } from '../core/gathering.ts'
 import type { GroupChange } from '../core/group-state.ts'
 import type { GroupName, PartitionId } from '../core/ids.ts'
 import type { GroupKeys } from '../core/keys.ts'
@@ -63,7 +64,6 @@ export function createRebalancer(options: RebalancerOptions): Rebalancer {
 }
 
 const GATHER_MOVE_MS = 0.005
-const GATHER_MAX_MS = 25
 
 type Leading = {
   readonly session: SessionDriver
@@ -169,8 +169,7 @@ class RebalancerDriver implements Rebalancer {
   /** A step looks at each move under way: the more there are, the more news one step takes together. */
   private stepSoon(): void {
     const moves = this.leading?.state.moves.size ?? 0
-    const gatherMs = Math.min(GATHER_MAX_MS, Math.floor(moves * GATHER_MOVE_MS))
-    this.turn ??= this.options.clock.schedule(gatherMs, () => {
+    this.turn ??= this.options.clock.schedule(gatherMs(moves, GATHER_MOVE_MS), () => {
       this.turn = null
       const events: RebalancerEvent[] = [
         { type: 'changed', partitions: [...this.changed] },

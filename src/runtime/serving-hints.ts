@@ -2,9 +2,10 @@
  * What one member says over the broadcast about the grants that it serves: a hint for observers.
  *
  * Changes of a few milliseconds go out together, of more while many partitions move (`core/gathering.ts`): work
- * ends at its own time in each partition, and a message for each would cost more than what it says is worth. Since the broadcast may lose anything, the
- * member repeats itself: every 10 s the next 1,000 of what it serves, and everything, in such chunks,
- * after the broadcast reconnected (after a random delay, so that many members do not speak at once).
+ * ends at its own time in each partition, and a message for each would cost more than what it says is worth.
+ * Since the broadcast may lose anything, the member repeats itself: every 10 s the next 1,000 of what it serves,
+ * and everything, in such chunks, after the broadcast reconnected (after a random delay, so that many members
+ * do not speak at once).
  */
 import { gatherMs } from '../core/gathering.ts'
 import type { GroupName, MemberName, PartitionId, SessionId } from '../core/ids.ts'

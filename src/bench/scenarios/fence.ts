@@ -1,7 +1,7 @@
 /**
  * Fence: the same small transaction with and without its fence, at each kind of resource, one at a time
- * and sixteen at once on one partition, the kinds in short turns of one measurement. PostgreSQL and Redis flush to disk before they answer. The limit is
- * the least that any fence adds (`raw-fences.ts`).
+ * and sixteen at once on one partition, the kinds in short turns of one measurement. PostgreSQL and Redis flush
+ * to disk before they answer. The limit is the least that any fence adds (`raw-fences.ts`).
  */
 import { join } from 'node:path'
 import { startPostgresServer } from '../../dev/postgres-server.ts'
