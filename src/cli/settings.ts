@@ -206,7 +206,7 @@ const GROUP: readonly Setting[] = [
   ),
   groupSetting(
     'budget.movesInFlight',
-    'moves at once in the group [a sixteenth of the partitions, at least 16]',
+    'moves at once in the group [one in 32 of the partitions, at least 16]',
     '--moves-in-flight <number>',
     count(1),
   ),

@@ -52,12 +52,12 @@ export const DEFAULT_GROUP_CONFIG: GroupConfig = {
 }
 
 /**
- * One partition in sixteen may move at once: what a rebalance stops at any moment is what a member of
- * sixteen would take with it. Small groups move more at once, so that slow drains don't wait for each
- * other.
+ * One partition in 32 may move at once: 3 % of the work is all that a rebalance holds up at any moment,
+ * which leaves the rest of a tenth to what the processes that join cost. Small groups move more at once,
+ * so that slow drains don't wait for each other.
  */
 export function budgetOf(partitions: number): ChurnBudget {
-  const movesInFlight = Math.max(16, Math.ceil(partitions / 16))
+  const movesInFlight = Math.max(16, Math.ceil(partitions / 32))
   return { movesInFlight, movesInFlightPerMember: Math.ceil(movesInFlight / 2), movesPerMinute: 0 }
 }
 
