@@ -138,7 +138,7 @@ function mergeMembers(map: OwnershipMap, snapshot: MapSnapshot): boolean {
     if (map.removeMember({ member, session, revision })) changed = true
   }
   for (const member of snapshot.members) {
-    if (map.putMember({ ...member, revision })) changed = true
+    if (map.putMember({ revision, ...member })) changed = true
   }
   return changed
 }

@@ -133,12 +133,13 @@ export function decodeDelta(text: string): MapDelta | null {
     part,
     parts,
     members: members.map((row) => ({
-      ...asOwner(row),
+      member: row[0] as MemberName,
+      session: row[1] as SessionId,
       address: row[2] as string,
       zone: row[3] as string,
       revision: row[4] as number,
     })),
-    gone: gone.map((row) => ({ ...asOwner(row), revision: row[2] as number })),
+    gone: gone.map((row) => ({ revision: row[2] as number, ...asOwner(row) })),
     entries: partition.map((id, index) => ({
       partition: id,
       incarnation: incarnation[index] as number,
@@ -205,7 +206,8 @@ export function decodeSnapshot(text: string): MapSnapshot | null {
     version: version(body),
     hash,
     members: members.map((row) => ({
-      ...asOwner(row),
+      member: row[0] as MemberName,
+      session: row[1] as SessionId,
       address: row[2] as string,
       zone: row[3] as string,
     })),

@@ -119,8 +119,8 @@ async function sendWithToken(
   input: Parameters<Fetch>[0],
   init: RequestInit | undefined,
 ): Promise<Answer> {
-  const request: RequestInit = { ...init }
-  request.headers = withToken(header, input, init)
+  // Not spread and then added to: the engine makes such an object a slow one, which `fetch` reads often.
+  const request: RequestInit = Object.assign({}, init, { headers: withToken(header, input, init) })
   const response = await send(input, request)
   if (response.status === 409) {
     const body: unknown = await response

@@ -58,12 +58,12 @@ export function cutDelta(
       const from = part * perPart
       const to = from + perPart
       const text = encodeDelta({
-        ...head,
         part,
         parts,
         members: members.slice(from, to),
         gone: gone.slice(from, to),
         entries: entries.slice(from, to),
+        ...head,
       })
       frames.push(encodeFrame(text))
     }

@@ -308,6 +308,6 @@ class MapObserver implements Observer {
 
   private tell(change: MapChange): void {
     if (change.partitions.length === 0 && !change.members) return
-    for (const listener of [...this.listeners]) listener({ ...change, version: this.version })
+    for (const listener of [...this.listeners]) listener({ version: this.version, ...change })
   }
 }

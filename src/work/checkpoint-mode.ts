@@ -98,7 +98,7 @@ async function handleInOrder(
     },
   }
   const isDone = await tryMessage(consumer, p, message, 0, {
-    handle: (work) => options.handle({ ...work, checkpoint }),
+    handle: (work) => options.handle({ checkpoint, ...work }),
     passOver: async () =>
       requireOk(await options.checkpoint.save?.(p.token, { name, sequence: reach() }), p),
   })

@@ -42,8 +42,8 @@ export function tryMessage(
     failuresMax: options.failuresMax ?? FAILURES_MAX,
     run: (number) =>
       handle({
-        ...{ message: given, token, partition: p, signal: p.signal, idempotencyKey },
         attempt: number,
+        ...{ message: given, token, partition: p, signal: p.signal, idempotencyKey },
       }),
     isOutage: options.isOutage ?? isOutage,
     onFailure: (failures, error) => options.onFailure?.({ token, message: given, failures, error }),

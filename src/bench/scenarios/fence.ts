@@ -48,7 +48,7 @@ async function openCase(
   resource: ResourceName,
   lanes: number,
 ): Promise<BenchCase> {
-  const forMs = context.quick ? 500 : 1500
+  const forMs = context.quick ? 500 : 1000
   const measureAll = () => one.call('fenceMeasure', { lanes, forMs })
   // Once for nothing: all are cold.
   let times = measureAll()
@@ -63,7 +63,7 @@ async function openCase(
   const bound = { contender: LIMIT, why: LEAST[resource] }
   return {
     name: `${resource}, ${lanes} at once`,
-    rounds: context.quick ? 5 : 15,
+    rounds: context.quick ? 5 : 10,
     contenders: [
       { name: TENURE, measure: (round) => measure('fenced', round) },
       { name: UNFENCED, measure: (round) => measure('unfenced', round) },
