@@ -20,13 +20,12 @@
  * breaks, the outcome is unknown (`details.outcome`), so that the caller decides whether to repeat it.
  */
 import type { Cluster, Redis } from 'ioredis'
-import type { GroupName } from '../core/ids.ts'
-import { groupName } from '../core/ids.ts'
+import { groupName, type PartitionId } from '../core/ids.ts'
 import { createTenureError, isTenureError, type TenureError } from '../core/tenure-error.ts'
 import type { Token } from '../core/token.ts'
 import { checkTokenOf } from '../core/token-text.ts'
 import type { EffectOutcome, Fence, SealOutcome } from './fence.ts'
-import { createCommandChecker, type RedisCommand } from './redis-commands.ts'
+import { type CommandChecker, createCommandChecker, type RedisCommand } from './redis-commands.ts'
 import { readReply, type ScriptReply } from './redis-replies.ts'
 import { COMMANDS_SCRIPT, guardedScript, type RedisScript, SEAL_SCRIPT } from './redis-scripts.ts'
 import { checkClient, checkServer, type Resends } from './redis-server-check.ts'
@@ -54,11 +53,23 @@ export type RedisFenceOptions = {
   readonly resends?: Resends
 }
 
-type Connection = { readonly client: Redis | Cluster; readonly ready: () => Promise<void> }
+type Connection = {
+  readonly client: Redis | Cluster
+  /** Null once the server was found fit. */
+  readonly ready: () => Promise<void> | null
+}
+
+/** What a token comes to here: put together once, for an owner sends the same one with each effect. */
+type NamedToken = {
+  readonly partition: PartitionId
+  readonly slot: string
+  readonly fence: string
+  readonly words: readonly [incarnation: number, generation: number, session: string]
+}
 
 /** Name of a key that effects under the token may write: `{tenure:orders:17}:cart`. */
 export function redisKey(token: Pick<Token, 'group' | 'partition'>, name: string): string {
-  return `{${hashTag(token)}}:${name}`
+  return `${slotOf(token)}:${name}`
 }
 
 /**
@@ -79,37 +90,28 @@ export function createRedisFence(
   const connection = { client, ready: onceItHolds(() => checkServer(client)) }
   const checker = createCommandChecker(client)
   const scripts = new Map<string, RedisScript>()
-
-  const run = async (script: RedisScript, token: Token, words: EffectWords) => {
-    const { incarnation, generation, session } = token
-    const reply = await evaluate(
-      connection,
-      script,
-      [fenceKey(token), ...words.keys],
-      [incarnation, generation, session, ...words.args],
-    )
-    return readReply(reply, fenceKey(token))
+  const named = new WeakMap<Token, NamedToken>()
+  const nameKnown = (value: Token): NamedToken => {
+    const known = named.get(value)
+    if (known !== undefined) return known
+    const token = nameToken(checkTokenOf(group, value))
+    named.set(value, token)
+    return token
   }
-  const wordsOf = async (effect: RedisEffect): Promise<EffectWords> => {
-    if (!('commands' in effect)) return { keys: effect.keys, args: effect.args ?? [] }
-    const keys: string[] = []
-    for (const command of effect.commands) {
-      if (command.length === 0) throw badEffect('a command has no name')
-      const asked = checker.keysOf(command)
-      for (const key of asked instanceof Promise ? await asked : asked) keys.push(key)
-    }
-    const args = effect.commands.flatMap((command) => [command.length, ...command])
-    return { keys: keys.length > 1 ? [...new Set(keys)] : keys, args }
+  const run = async (script: RedisScript, token: NamedToken, words: EffectWords) => {
+    const keys = [token.fence, ...words.keys]
+    const reply = await evaluate(connection, script, keys, [...token.words, ...words.args])
+    return readReply(reply, token.fence)
   }
 
   return {
     async seal(value) {
-      const token = checkTokenOf(group, value)
-      return sealOutcome(await run(SEAL_SCRIPT, token, NO_WORDS))
+      return sealOutcome(await run(SEAL_SCRIPT, nameToken(checkTokenOf(group, value)), NO_WORDS))
     },
     async guard(value, effect) {
-      const token = checkTokenOf(group, value)
-      const words = await translated(() => wordsOf(effect))
+      const token = nameKnown(value)
+      const asked = wordsOf(checker, effect)
+      const words = asked instanceof Promise ? await translated(asked) : asked
       refuseForeignKeys(token, words.keys)
       return effectOutcome(await run(scriptOf(effect, scripts), token, words))
     },
@@ -122,6 +124,50 @@ type EffectWords = {
 }
 
 const NO_WORDS: EffectWords = { keys: [], args: [] }
+
+/** A promise only where the server must be asked for keys. */
+function wordsOf(checker: CommandChecker, effect: RedisEffect): EffectWords | Promise<EffectWords> {
+  if (!('commands' in effect)) return { keys: effect.keys, args: effect.args ?? [] }
+  const args: (string | number | Buffer)[] = []
+  for (const command of effect.commands) {
+    if (command.length === 0) throw badEffect('a command has no name')
+    args.push(command.length, ...command)
+  }
+  const keys = keysOf(checker, effect.commands)
+  return keys instanceof Promise
+    ? keys.then((all) => ({ keys: distinct(all), args }))
+    : { keys: distinct(keys), args }
+}
+
+function keysOf(
+  checker: CommandChecker,
+  commands: readonly RedisCommand[],
+): string[] | Promise<string[]> {
+  const keys: string[] = []
+  for (const [index, command] of commands.entries()) {
+    const asked = checker.keysOf(command)
+    if (asked instanceof Promise) return askForRest(checker, commands.slice(index + 1), keys, asked)
+    keys.push(...asked)
+  }
+  return keys
+}
+
+/** One after the other: a command that is refused must leave no answer behind that nobody waits for. */
+async function askForRest(
+  checker: CommandChecker,
+  commands: readonly RedisCommand[],
+  keys: string[],
+  asked: Promise<readonly string[]>,
+): Promise<string[]> {
+  keys.push(...(await asked))
+  for (const command of commands) keys.push(...(await checker.keysOf(command)))
+  return keys
+}
+
+function distinct(keys: readonly string[]): readonly string[] {
+  return keys.length > 1 ? [...new Set(keys)] : keys
+}
+
 /** Different scripts that one fence remembers; beyond it they are hashed anew each time. */
 const SCRIPTS_MAX = 1000
 
@@ -142,15 +188,15 @@ async function evaluate(
   keys: readonly string[],
   args: readonly (string | number | Buffer)[],
 ): Promise<unknown> {
-  return translated(async () => {
-    await ready()
-    try {
-      return await client.evalsha(script.sha, keys.length, ...keys, ...args)
-    } catch (error) {
-      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error
-      return await client.eval(script.source, keys.length, ...keys, ...args)
-    }
-  })
+  try {
+    const checked = ready()
+    if (checked !== null) await checked
+    return await client.evalsha(script.sha, keys.length, ...keys, ...args)
+  } catch (error) {
+    const isUnknown = isReplyError(error) && error.message.startsWith('NOSCRIPT')
+    if (!isUnknown) throw asTenureError(error)
+    return translated(client.eval(script.source, keys.length, ...keys, ...args))
+  }
 }
 
 function sealOutcome(reply: ScriptReply): SealOutcome {
@@ -165,45 +211,56 @@ function effectOutcome(reply: ScriptReply): EffectOutcome<unknown> {
 }
 
 /** A cluster runs a script only on keys of one slot, and other keys are not this token's to write. */
-function refuseForeignKeys(token: Token, keys: readonly string[]): void {
-  const slot = `{${hashTag(token)}}`
-  const fence = fenceKey(token)
+function refuseForeignKeys({ partition, slot, fence }: NamedToken, keys: readonly string[]): void {
   for (const key of keys) {
     if (key === fence) throw badEffect(`${key} is the fence itself: effects leave it alone`)
     if (!key.startsWith(slot)) {
       throw badEffect(
-        `key "${key}" is not in the slot of partition ${token.partition}: name it redisKey(token, "${key}")`,
+        `key "${key}" is not in the slot of partition ${partition}: name it redisKey(token, "${key}")`,
       )
     }
   }
 }
 
-function hashTag({ group, partition }: { group: GroupName; partition: number }): string {
-  return `tenure:${group}:${partition}`
+function nameToken(token: Token): NamedToken {
+  const { partition, incarnation, generation, session } = token
+  const words = [incarnation, generation, session] as const
+  return { partition, slot: slotOf(token), fence: redisKey(token, 'fence'), words }
 }
 
-function fenceKey(token: Token): string {
-  return redisKey(token, 'fence')
+function slotOf({ group, partition }: Pick<Token, 'group' | 'partition'>): string {
+  return `{tenure:${group}:${partition}}`
 }
 
 /** Asks until it held once; a failure is asked again at the next use. */
-function onceItHolds(check: () => Promise<void>): () => Promise<void> {
+function onceItHolds(check: () => Promise<void>): () => Promise<void> | null {
   let holding: Promise<void> | null = null
+  let holds = false
   return () => {
-    holding ??= check().catch((error: unknown) => {
-      holding = null
-      throw error
-    })
+    if (holds) return null
+    holding ??= check().then(
+      () => {
+        holds = true
+      },
+      (error: unknown) => {
+        holding = null
+        throw error
+      },
+    )
     return holding
   }
 }
 
-async function translated<T>(call: () => Promise<T>): Promise<T> {
+async function translated<T>(answer: Promise<T>): Promise<T> {
   try {
-    return await call()
+    return await answer
   } catch (error) {
-    throw isTenureError(error) ? error : errorOf(error)
+    throw asTenureError(error)
   }
+}
+
+function asTenureError(error: unknown): TenureError {
+  return isTenureError(error) ? error : errorOf(error)
 }
 
 function errorOf(error: unknown): TenureError {
