@@ -12,7 +12,7 @@ import type { RivalKind } from './rival-kind.ts'
 
 const ACQUIRE_PARTITIONS_MAX = 10_000
 const FULL_EVERY = 5
-const DEADLINE_MS = { quick: 30_000, full: 120_000 }
+const DEADLINE_MS = { quick: 20_000, full: 120_000 }
 
 export function createRival(kind: RivalKind): Rival {
   const { name, version, isPresent, promises, doesNotPromise } = kind

@@ -147,7 +147,7 @@ function keysOf(
   for (const [index, command] of commands.entries()) {
     const asked = checker.keysOf(command)
     if (asked instanceof Promise) return askForRest(checker, commands.slice(index + 1), keys, asked)
-    keys.push(...asked)
+    for (const key of asked) keys.push(key)
   }
   return keys
 }
