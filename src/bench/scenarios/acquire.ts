@@ -18,19 +18,19 @@ import { joinFleet } from '../member-fleet.ts'
 /** And how many rounds. */
 const CASES = [
   { partitions: 1000, quick: 3, full: 10 },
-  { partitions: 10_000, quick: 3, full: 10 },
+  { partitions: 10_000, quick: 5, full: 10 },
   { partitions: 100_000, quick: 1, full: 3 },
 ]
 const MEMBERS = 10
 const SETTLE_MS = 500
 /** After some twenty rounds the engine has compiled all that runs often, and rounds differ by noise alone. */
-const WARM_UP = { partitions: 10_000, quick: 8, full: 18 }
+const WARM_UP = { partitions: 10_000, rounds: 18 }
 /**
  * What has rested for so long since is warmed up again: rivals' turns last minutes, and within one the engine
  * gives up much of its code. The first start after a minute's rest took up to three times as long.
  */
 const REST_MS = 10_000
-const AGAIN_ROUNDS = 2
+const AGAIN_ROUNDS = 3
 /** Long: no session is to be lost here, however slow the machine. */
 const LEASE_TTL_MS = 30_000
 /** Below this a machine is too busy to judge by. */
@@ -50,7 +50,7 @@ export const acquire: Scenario = {
     const partitions = warmUpPartitions(context)
     yield firstCase(context, {
       ...{ scenario: 'acquire', name: `P = ${partitions}, processes just started` },
-      warmUpRounds: context.quick ? WARM_UP.quick : WARM_UP.full,
+      warmUpRounds: WARM_UP.rounds,
       measure: (round) => measureTenure(context, partitions, round),
     })
     // In warm processes: what was fastest in cold ones need not be later on.
