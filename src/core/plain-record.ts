@@ -31,37 +31,17 @@ export function plainText(record: Granted): string {
   return record.phase === 'owned' ? ownedText(record) : revokingText(record, record.move)
 }
 
-/** As `decodePartitionRecord` gives it. Fields one by one: with spreads it takes thirty times as long. */
+/**
+ * As `decodePartitionRecord` gives it. No literal begins with a spread and goes on: on Node 20 each such object has
+ * a hidden class of its own, which takes ten times as long to make and is slow to read.
+ */
 export function decodedRecord(plain: PlainRecord): Granted {
-  const { incarnation, generation, owner, atMs, move } = plain
-  const how = GRANT_KINDS[plain.kind] as GrantKind
+  const { incarnation, generation, owner, kind, high, low, atMs, move } = plain
+  const how = GRANT_KINDS[kind] as GrantKind
   const previous = previousOf(plain)
-  const operation = `${hex8(plain.high)}${hex8(plain.low)}` as OperationId
-  const unknown = null
-  return move === null
-    ? {
-        phase: 'owned',
-        incarnation,
-        generation,
-        owner,
-        how,
-        previous,
-        operation,
-        atMs,
-        unknown,
-      }
-    : {
-        phase: 'revoking',
-        incarnation,
-        generation,
-        owner,
-        how,
-        previous,
-        operation,
-        atMs,
-        unknown,
-        move,
-      }
+  const operation = `${hex8(high)}${hex8(low)}` as OperationId
+  const grant = { incarnation, generation, owner, how, previous, operation, atMs, unknown: null }
+  return move === null ? { phase: 'owned', ...grant } : { phase: 'revoking', ...grant, move }
 }
 
 function previousOf({ previous, incarnation, generation }: PlainRecord) {
