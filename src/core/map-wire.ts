@@ -133,11 +133,10 @@ export function decodeDelta(text: string): MapDelta | null {
     part,
     parts,
     members: members.map((row) => ({
-      member: row[0] as MemberName,
-      session: row[1] as SessionId,
       address: row[2] as string,
       zone: row[3] as string,
       revision: row[4] as number,
+      ...asOwner(row),
     })),
     gone: gone.map((row) => ({ revision: row[2] as number, ...asOwner(row) })),
     entries: partition.map((id, index) => ({
@@ -206,10 +205,9 @@ export function decodeSnapshot(text: string): MapSnapshot | null {
     version: version(body),
     hash,
     members: members.map((row) => ({
-      member: row[0] as MemberName,
-      session: row[1] as SessionId,
       address: row[2] as string,
       zone: row[3] as string,
+      ...asOwner(row),
     })),
     owners: [...members, ...others].map(asOwner),
     owner,

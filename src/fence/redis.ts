@@ -55,8 +55,7 @@ export type RedisFenceOptions = {
 
 type Connection = {
   readonly client: Redis | Cluster
-  /** Null once the server was found fit. */
-  readonly ready: () => Promise<void> | null
+  readonly ready: () => Promise<void>
 }
 
 /** What a token comes to here: put together once, for an owner sends the same one with each effect. */
@@ -189,8 +188,7 @@ async function evaluate(
   args: readonly (string | number | Buffer)[],
 ): Promise<unknown> {
   try {
-    const checked = ready()
-    if (checked !== null) await checked
+    await ready()
     return await client.evalsha(script.sha, keys.length, ...keys, ...args)
   } catch (error) {
     const isUnknown = isReplyError(error) && error.message.startsWith('NOSCRIPT')
@@ -233,20 +231,13 @@ function slotOf({ group, partition }: Pick<Token, 'group' | 'partition'>): strin
 }
 
 /** Asks until it held once; a failure is asked again at the next use. */
-function onceItHolds(check: () => Promise<void>): () => Promise<void> | null {
+function onceItHolds(check: () => Promise<void>): () => Promise<void> {
   let holding: Promise<void> | null = null
-  let holds = false
   return () => {
-    if (holds) return null
-    holding ??= check().then(
-      () => {
-        holds = true
-      },
-      (error: unknown) => {
-        holding = null
-        throw error
-      },
-    )
+    holding ??= check().catch((error: unknown) => {
+      holding = null
+      throw error
+    })
     return holding
   }
 }

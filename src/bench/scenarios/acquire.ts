@@ -26,8 +26,8 @@ const SETTLE_MS = 500
 /** After some twenty rounds the engine has compiled all that runs often, and rounds differ by noise alone. */
 const WARM_UP = { partitions: 10_000, rounds: 18 }
 /**
- * What has rested for so long since is warmed up again: rivals' turns last minutes, and within one the engine
- * gives up much of its code. The first start after a minute's rest took up to three times as long.
+ * What has rested for so long since is warmed up again: rivals' turns last minutes, and the first cold start
+ * after a minute's rest took up to two and a half times the processor time of the third.
  */
 const REST_MS = 10_000
 const AGAIN_ROUNDS = 3
