@@ -36,7 +36,7 @@ import {
   valueIsBelow,
   writesKey,
 } from './etcd-operations.ts'
-import type { Fence } from './fence.ts'
+import { badEffect, type Fence } from './fence.ts'
 
 /** The client, or anything that has these two calls. */
 export type EtcdFenceClient = {
@@ -112,10 +112,9 @@ export function createEtcdFence(
     async guard(value, effect) {
       const token = checkTokenOf(group, value)
       const key = keyOf(token)
+      refuseNoEffect(effect)
       if (writesKey([...effect.success, ...(effect.failure ?? [])], key)) {
-        throw createTenureError('invalid-argument', `${key} is the fence itself: leave it alone`, {
-          details: { field: 'effect' },
-        })
+        throw badEffect(`${key} is the fence itself: leave it alone`)
       }
       const response = await transact(effectRequest(key, token, effect))
       if (response.succeeded) return { ok: true, value: readEffect(response, effect) }
@@ -125,6 +124,13 @@ export function createEtcdFence(
       return { ok: false, reason: reasonOf(token, highest), highest }
     },
   }
+}
+
+/** A compare that is no list would have no length, and be left out. */
+function refuseNoEffect(effect: EtcdEffect): void {
+  const lists = [effect?.compare ?? [], effect?.success, effect?.failure ?? []]
+  if (lists.every((list) => Array.isArray(list))) return
+  throw badEffect('give { success: [...] }, and with it lists for compare and failure, or neither')
 }
 
 function sealRequest(key: Buffer, token: Token): ITxnRequest {

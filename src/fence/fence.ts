@@ -51,3 +51,8 @@ export function fenceRefused(
     { details: { reason: refusal.reason, highest, partition: token.partition } },
   )
 }
+
+/** An effect that is refused before anything is sent; the message names what it must be. */
+export function badEffect(message: string): TenureError {
+  return createTenureError('invalid-argument', message, { details: { field: 'effect' } })
+}

@@ -17,8 +17,13 @@ import type { ClientBase, PoolClient } from 'pg'
 import { groupName } from '../core/ids.ts'
 import type { Token } from '../core/token.ts'
 import { checkToken, checkTokenOf } from '../core/token-text.ts'
-import type { EffectOutcome, Fence, SealOutcome } from './fence.ts'
-import { fenceRefused } from './fence.ts'
+import {
+  badEffect,
+  type EffectOutcome,
+  type Fence,
+  fenceRefused,
+  type SealOutcome,
+} from './fence.ts'
 import { schemaNameOf } from './postgres-names.ts'
 import { openFence, refusalOf, staleOf } from './postgres-refusal.ts'
 import { askFence, checkReady } from './postgres-statements.ts'
@@ -108,6 +113,7 @@ export function createPostgresFence(
     },
     async guard(value, effect) {
       const token = checked(value)
+      if (typeof effect !== 'function') throw badEffect('give a function of a client')
       await checkReady(pool, schema)
       return refusalOf(() =>
         inTransaction(pool, settings, effect, openFence(schema, 'tenure_guard', token)),

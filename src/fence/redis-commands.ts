@@ -4,7 +4,7 @@
  * sent, since a script that fails half-way is not undone.
  */
 import type { Cluster, Redis } from 'ioredis'
-import { createTenureError, type TenureError } from '../core/tenure-error.ts'
+import { badEffect } from './fence.ts'
 
 /** Name and arguments, as `['hset', key, field, value]`. */
 export type RedisCommand = readonly [name: string, ...words: (string | number | Buffer)[]]
@@ -37,7 +37,7 @@ export function createCommandChecker(client: Redis | Cluster): CommandChecker {
   const known = new Map<string, CommandFacts>()
   const learn = async (command: RedisCommand, name: string) => {
     const facts = readFacts(await client.call('COMMAND', 'INFO', name))
-    if (facts === null) throw invalid(`Redis has no command "${name}"`)
+    if (facts === null) throw badEffect(`Redis has no command "${name}"`)
     known.set(name, facts)
     return keysWith(client, command, name, facts)
   }
@@ -65,15 +65,15 @@ function keysWith(
 
 function refuseKeyless(keys: readonly string[], name: string): readonly string[] {
   if (keys.length > 0 || KEYLESS.has(name)) return keys
-  throw invalid(`${name} names no key: a guarded effect writes keys of its partition only`)
+  throw badEffect(`${name} names no key: a guarded effect writes keys of its partition only`)
 }
 
 function refuseUnfit(command: RedisCommand, name: string, facts: CommandFacts): void {
-  if (facts.flags.has('noscript')) throw invalid(`${name} cannot be part of a guarded effect`)
+  if (facts.flags.has('noscript')) throw badEffect(`${name} cannot be part of a guarded effect`)
   const fits = facts.arity < 0 ? command.length >= -facts.arity : command.length === facts.arity
-  if (!fits) throw invalid(`${name} has a wrong number of arguments`)
+  if (!fits) throw badEffect(`${name} has a wrong number of arguments`)
   if (command.length > WORDS_MAX) {
-    throw invalid(`${name} has ${command.length} words: ${WORDS_MAX} at most, split the command`)
+    throw badEffect(`${name} has ${command.length} words: ${WORDS_MAX} at most, split the command`)
   }
 }
 
@@ -112,8 +112,4 @@ function readFacts(reply: unknown): CommandFacts | null {
     lastKey: Number(lastKey),
     keyStep: Number(keyStep),
   }
-}
-
-function invalid(message: string): TenureError {
-  return createTenureError('invalid-argument', message, { details: { field: 'effect' } })
 }

@@ -24,24 +24,15 @@ import { groupName, type PartitionId } from '../core/ids.ts'
 import { createTenureError, isTenureError, type TenureError } from '../core/tenure-error.ts'
 import type { Token } from '../core/token.ts'
 import { checkTokenOf } from '../core/token-text.ts'
-import type { EffectOutcome, Fence, SealOutcome } from './fence.ts'
-import { type CommandChecker, createCommandChecker, type RedisCommand } from './redis-commands.ts'
+import { badEffect, type EffectOutcome, type Fence, type SealOutcome } from './fence.ts'
+import { createCommandChecker } from './redis-commands.ts'
+import { type EffectWords, type RedisEffect, wordsOf } from './redis-effect.ts'
 import { readReply, type ScriptReply } from './redis-replies.ts'
 import { COMMANDS_SCRIPT, guardedScript, type RedisScript, SEAL_SCRIPT } from './redis-scripts.ts'
 import { checkClient, checkServer, type Resends } from './redis-server-check.ts'
 
 export type { RedisCommand } from './redis-commands.ts'
-
-/** All keys must be {@link redisKey}s of the token's partition. */
-export type RedisEffect =
-  /** Run in their order; the value is the list of their replies. */
-  | { readonly commands: readonly RedisCommand[] }
-  /** Lua that sees its own KEYS and ARGV; the value is what it returns. It writes only to its KEYS. */
-  | {
-      readonly script: string
-      readonly keys: readonly string[]
-      readonly args?: readonly (string | number | Buffer)[]
-    }
+export type { RedisEffect } from './redis-effect.ts'
 
 export type RedisFenceOptions = {
   /** Tokens of another group are refused. */
@@ -117,55 +108,7 @@ export function createRedisFence(
   }
 }
 
-type EffectWords = {
-  readonly keys: readonly string[]
-  readonly args: readonly (string | number | Buffer)[]
-}
-
 const NO_WORDS: EffectWords = { keys: [], args: [] }
-
-/** A promise only where the server must be asked for keys. */
-function wordsOf(checker: CommandChecker, effect: RedisEffect): EffectWords | Promise<EffectWords> {
-  if (!('commands' in effect)) return { keys: effect.keys, args: effect.args ?? [] }
-  const args: (string | number | Buffer)[] = []
-  for (const command of effect.commands) {
-    if (command.length === 0) throw badEffect('a command has no name')
-    args.push(command.length, ...command)
-  }
-  const keys = keysOf(checker, effect.commands)
-  return keys instanceof Promise
-    ? keys.then((all) => ({ keys: distinct(all), args }))
-    : { keys: distinct(keys), args }
-}
-
-function keysOf(
-  checker: CommandChecker,
-  commands: readonly RedisCommand[],
-): string[] | Promise<string[]> {
-  const keys: string[] = []
-  for (const [index, command] of commands.entries()) {
-    const asked = checker.keysOf(command)
-    if (asked instanceof Promise) return askForRest(checker, commands.slice(index + 1), keys, asked)
-    for (const key of asked) keys.push(key)
-  }
-  return keys
-}
-
-/** One after the other: a command that is refused must leave no answer behind that nobody waits for. */
-async function askForRest(
-  checker: CommandChecker,
-  commands: readonly RedisCommand[],
-  keys: string[],
-  asked: Promise<readonly string[]>,
-): Promise<string[]> {
-  keys.push(...(await asked))
-  for (const command of commands) keys.push(...(await checker.keysOf(command)))
-  return keys
-}
-
-function distinct(keys: readonly string[]): readonly string[] {
-  return keys.length > 1 ? [...new Set(keys)] : keys
-}
 
 /** Different scripts that one fence remembers; beyond it they are hashed anew each time. */
 const SCRIPTS_MAX = 1000
@@ -270,8 +213,4 @@ function errorOf(error: unknown): TenureError {
 /** An answer of the server, told by its name: several copies of the client's class may be about. */
 function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
-}
-
-function badEffect(message: string): TenureError {
-  return createTenureError('invalid-argument', message, { details: { field: 'effect' } })
 }

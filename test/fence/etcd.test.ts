@@ -134,6 +134,18 @@ test('an effect that touches the fence key is refused, in ranges and nested too'
   assert.equal(await stored(token), null)
 })
 
+test('an effect of another shape is one clear error and no write', async () => {
+  const token = freshToken(4)
+  await fence.seal(token)
+  const { success } = put(token, 'must not land')
+  const compare = { key: keyOf(token), target: 1, result: 0, create_revision: 7 }
+  for (const effect of [undefined, null, {}, { success: success[0] }, { success, compare }]) {
+    const refused = { code: 'invalid-argument', message: /give \{ success: \[/ }
+    await assert.rejects(fence.guard(token, effect as unknown as EtcdEffect), refused)
+  }
+  assert.equal(await stored(token), null)
+})
+
 test('a malformed token, and one of another group, is one clear error and no write', async () => {
   for (const bad of MALFORMED_TOKENS) {
     await assert.rejects(fence.seal(bad as Token), { code: 'invalid-argument' })

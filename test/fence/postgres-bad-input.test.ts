@@ -31,6 +31,17 @@ async function fenceRows(pool: Pool): Promise<number> {
   return Number(rows[0]?.count)
 }
 
+test('an effect that is no function is refused before anything is asked', async (t) => {
+  const pool = connectPostgres(t, await createDatabase(server))
+  await migrate(pool)
+  const fence = createPostgresFence(pool)
+  await fence.seal(TOKEN)
+  const expected = refusal('invalid-argument', /give a function/)
+  for (const effect of [undefined, 'insert into stock values (1)', {}]) {
+    await assert.rejects(fence.guard(TOKEN, effect as unknown as typeof never), expected)
+  }
+})
+
 test('a malformed token is refused before anything is asked', async (t) => {
   const pool = connectPostgres(t, await createDatabase(server))
   await migrate(pool)

@@ -133,6 +133,36 @@ test('effects beyond the partition, unknown or unfit commands are refused before
   assert.deepEqual(await listOf(token), [])
 })
 
+test('an effect of another shape is one clear error and no write', async () => {
+  const token = freshToken(4)
+  await fence.seal(token)
+  const list = redisKey(token, 'list')
+  const good = append(token, 'must not land').commands[0]
+  const text = 'return redis.call("rpush", KEYS[1], ARGV[1])'
+  const cases: readonly [RegExp, unknown][] = [
+    [/give \{ commands/, undefined],
+    [/give \{ commands/, {}],
+    [/give \{ commands/, { commands: 'rpush' }],
+    [/give \{ commands/, { keys: [list], args: ['x'] }],
+    [/give \{ commands/, { script: text, keys: list, args: ['x'] }],
+    [/give \{ commands/, { script: text, keys: [list], args: 'x' }],
+    [/a command is a list .* not of type string/, { commands: [good, 'rpush'] }],
+    [/has no name/, { commands: [good, []] }],
+    [/name is a text, not of type number/, { commands: [good, [7, list]] }],
+    // The client would flatten this list, and the script would read the rest as it was counted before.
+    [/a word is .* not a list/, { commands: [['rpush', list, ['a', 'b']], good] }],
+    [/a word is .* not undefined/, { commands: [good, ['rpush', list, undefined]] }],
+    [/a word is .* not of type object/, { commands: [good, ['rpush', list, { a: 1 }]] }],
+    [/a key of a script is a text, not null/, { script: text, keys: [null], args: ['x'] }],
+    [/a word is .* not null/, { script: text, keys: [list], args: [null] }],
+  ]
+  for (const [message, effect] of cases) {
+    const refused = { code: 'invalid-argument', message }
+    await assert.rejects(fence.guard(token, effect as RedisEffect), refused)
+  }
+  assert.deepEqual(await listOf(token), [])
+})
+
 test('a malformed token, and one of another group, is one clear error and no write', async () => {
   for (const bad of MALFORMED_TOKENS) {
     await assert.rejects(fence.seal(bad as Token), { code: 'invalid-argument' })
