@@ -44,6 +44,7 @@ const TOKEN: Token = {
   session: sessionId('0123456789abcdef'),
 }
 const HEADER = encodeTokenHeader(TOKEN)
+const SEALED = sortableToken(TOKEN)
 
 export class RawFences {
   private resource: Resource | null = null
@@ -137,7 +138,7 @@ async function openPostgres(url: string): Promise<Resource> {
 }
 
 const LEAST_SCRIPT = `
-if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return false end
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return false end
 return redis.call('HINCRBY', KEYS[2], 'n', 1)`
 
 async function openRedis(url: string): Promise<Resource> {
@@ -151,7 +152,7 @@ async function openRedis(url: string): Promise<Resource> {
     unfenced: (lane) => client.multi().hincrby(key(lane), 'n', 1).exec(),
     least: async (lane) => {
       const keys = [redisKey(TOKEN, 'fence'), key(lane)]
-      demandApplied((await client.evalsha(sha, 2, ...keys, TOKEN.generation)) !== null)
+      demandApplied((await client.evalsha(sha, 2, ...keys, SEALED)) !== null)
     },
     close: async () => {
       client.disconnect()
@@ -167,10 +168,7 @@ async function openEtcd(url: string): Promise<Resource> {
   const put = (lane: number) => ({
     request_put: { key: Buffer.from(`/bench-fence/${lane}`), value: Buffer.from('x'.repeat(100)) },
   })
-  const isSealed = valueEquals(
-    fenceKey(TOKEN.group, TOKEN.partition),
-    Buffer.from(sortableToken(TOKEN)),
-  )
+  const isSealed = valueEquals(fenceKey(TOKEN.group, TOKEN.partition), Buffer.from(SEALED))
   return {
     fenced: (lane) => fence.guard(TOKEN, { success: [put(lane)] }),
     unfenced: (lane) => client.kv.txn({ compare: [], success: [put(lane)], failure: [] }),

@@ -3,7 +3,7 @@
  * the session is no part of the order: two equal positions of different sessions are two writers, of
  * which a resource accepts the first it sealed (S2, S3).
  */
-import type { GroupName, PartitionId, SessionId } from './ids.ts'
+import { type GroupName, type PartitionId, type SessionId, sessionId } from './ids.ts'
 import { createTenureError } from './tenure-error.ts'
 
 /** Position of a grant in a partition's history. */
@@ -42,6 +42,19 @@ export function isSameGrant(
  */
 export function sortableToken(token: Position & { session: SessionId }): string {
   return `${hex12(token.incarnation)}.${hex12(token.generation)}.${token.session}`
+}
+
+const SORTABLE = /^([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{16})$/
+
+/** What {@link sortableToken} made; null for another text. */
+export function readSortableToken(text: string): (Position & { session: SessionId }) | null {
+  const [, incarnation, generation, session] = SORTABLE.exec(text) ?? []
+  if (incarnation === undefined || generation === undefined || session === undefined) return null
+  return {
+    incarnation: Number.parseInt(incarnation, 16),
+    generation: Number.parseInt(generation, 16),
+    session: sessionId(session),
+  }
 }
 
 /** 64-bit order of a position for SQL: incarnation * 2^31 + generation. Order only, not identity. */

@@ -4,8 +4,9 @@
  */
 import type { ICompare, IRequestOp, ITxnRequest } from 'etcd3'
 import type { Sealed } from '../core/fence.ts'
-import { type GroupName, type PartitionId, sessionId } from '../core/ids.ts'
+import type { GroupName, PartitionId } from '../core/ids.ts'
 import { createTenureError } from '../core/tenure-error.ts'
+import { readSortableToken } from '../core/token.ts'
 
 export const DEFAULT_FENCE_PREFIX = '/tenure-fence/'
 
@@ -13,7 +14,6 @@ const EQUAL = 0
 const LESS = 2
 const TARGET_CREATE = 1
 const TARGET_VALUE = 3
-const SORTABLE = /^([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{16})$/
 
 /** Where the fence of a partition stands. */
 export function fenceKey(
@@ -39,20 +39,13 @@ export function valueIsBelow(key: Buffer, value: Buffer): ICompare {
 
 /** @throws TenureError `record-malformed` when the value is no sortable token. */
 export function readSortable(key: Buffer, value: Buffer): Sealed {
-  const parts = SORTABLE.exec(value.toString('latin1'))
-  if (parts === null) {
-    throw createTenureError(
-      'record-malformed',
-      `etcd key ${key} holds no fence: delete it if nothing of Tenure wrote it`,
-      { details: { key: key.toString() } },
-    )
-  }
-  const [, incarnation = '', generation = '', session = ''] = parts
-  return {
-    incarnation: Number.parseInt(incarnation, 16),
-    generation: Number.parseInt(generation, 16),
-    session: sessionId(session),
-  }
+  const sealed = readSortableToken(value.toString('latin1'))
+  if (sealed !== null) return sealed
+  throw createTenureError(
+    'record-malformed',
+    `etcd key ${key} holds no fence: delete it if nothing of Tenure wrote it`,
+    { details: { key: key.toString() } },
+  )
 }
 
 /** True when the operations put or delete the key, nested transactions included. */

@@ -38,15 +38,19 @@ export function wordsOf(
   if (typeof effect !== 'object' || effect === null) throw noEffect()
   if (!('commands' in effect)) return wordsOfScript(effect)
   if (!Array.isArray(effect.commands)) throw noEffect()
-  const args: RedisWord[] = []
-  for (const command of effect.commands) {
-    refuseNoCommand(command)
-    args.push(command.length, ...command)
-  }
+  for (const command of effect.commands) refuseNoCommand(command)
+  const args = argsOf(effect.commands)
   const keys = keysOf(checker, effect.commands)
   return keys instanceof Promise
     ? keys.then((all) => ({ keys: distinct(all), args }))
     : { keys: distinct(keys), args }
+}
+
+/** As `COMMAND_SCRIPT` reads them when there is one, else as `COMMANDS_SCRIPT` does. */
+function argsOf(commands: readonly RedisCommand[]): readonly RedisWord[] {
+  const [first] = commands
+  if (first !== undefined && commands.length === 1) return first
+  return commands.flatMap((command) => [command.length, ...command])
 }
 
 function wordsOfScript(effect: Extract<RedisEffect, { script: string }>): EffectWords {

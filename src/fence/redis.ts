@@ -2,7 +2,7 @@
  * The fence of data in Redis. Fence and effect are one Lua script over keys of one hash tag, so check and
  * write are one step on a single server and in a cluster alike.
  *
- *   {tenure:<group>:<partition>}:fence    hash: v, incarnation, generation, session
+ *   {tenure:<group>:<partition>}:fence    the sortable token that is sealed
  *   {tenure:<group>:<partition>}:<name>   the user's keys, see {@link redisKey}
  *
  * What Redis can lose, and this fence with it: replication is asynchronous, so a failover may forget the
@@ -22,13 +22,19 @@
 import type { Cluster, Redis } from 'ioredis'
 import { groupName, type PartitionId } from '../core/ids.ts'
 import { createTenureError, isTenureError, type TenureError } from '../core/tenure-error.ts'
-import type { Token } from '../core/token.ts'
+import { sortableToken, type Token } from '../core/token.ts'
 import { checkTokenOf } from '../core/token-text.ts'
 import { badEffect, type EffectOutcome, type Fence, type SealOutcome } from './fence.ts'
 import { createCommandChecker } from './redis-commands.ts'
 import { type EffectWords, type RedisEffect, wordsOf } from './redis-effect.ts'
 import { readReply, type ScriptReply } from './redis-replies.ts'
-import { COMMANDS_SCRIPT, guardedScript, type RedisScript, SEAL_SCRIPT } from './redis-scripts.ts'
+import {
+  COMMAND_SCRIPT,
+  COMMANDS_SCRIPT,
+  guardedScript,
+  type RedisScript,
+  SEAL_SCRIPT,
+} from './redis-scripts.ts'
 import { checkClient, checkServer, type Resends } from './redis-server-check.ts'
 
 export type { RedisCommand } from './redis-commands.ts'
@@ -54,7 +60,7 @@ type NamedToken = {
   readonly partition: PartitionId
   readonly slot: string
   readonly fence: string
-  readonly words: readonly [incarnation: number, generation: number, session: string]
+  readonly sortable: string
 }
 
 /** Name of a key that effects under the token may write: `{tenure:orders:17}:cart`. */
@@ -90,7 +96,7 @@ export function createRedisFence(
   }
   const run = async (script: RedisScript, token: NamedToken, words: EffectWords) => {
     const keys = [token.fence, ...words.keys]
-    const reply = await evaluate(connection, script, keys, [...token.words, ...words.args])
+    const reply = await evaluate(connection, script, keys, [token.sortable, ...words.args])
     return readReply(reply, token.fence)
   }
 
@@ -103,7 +109,7 @@ export function createRedisFence(
       const asked = wordsOf(checker, effect)
       const words = asked instanceof Promise ? await translated(asked) : asked
       refuseForeignKeys(token, words.keys)
-      return effectOutcome(await run(scriptOf(effect, scripts), token, words))
+      return effectOutcome(effect, await run(scriptOf(effect, scripts), token, words))
     },
   }
 }
@@ -114,7 +120,9 @@ const NO_WORDS: EffectWords = { keys: [], args: [] }
 const SCRIPTS_MAX = 1000
 
 function scriptOf(effect: RedisEffect, known: Map<string, RedisScript>): RedisScript {
-  if ('commands' in effect) return COMMANDS_SCRIPT
+  if ('commands' in effect) {
+    return effect.commands.length === 1 ? COMMAND_SCRIPT : COMMANDS_SCRIPT
+  }
   if (effect.script.startsWith('#!')) {
     throw badEffect('the script begins with "#!": give its body only')
   }
@@ -146,9 +154,9 @@ function sealOutcome(reply: ScriptReply): SealOutcome {
   return { ok: false, reason: 'stale', highest: reply.highest }
 }
 
-function effectOutcome(reply: ScriptReply): EffectOutcome<unknown> {
-  if (reply.type === 'ok') return { ok: true, value: reply.value }
-  return { ok: false, reason: reply.type, highest: reply.highest }
+function effectOutcome(effect: RedisEffect, reply: ScriptReply): EffectOutcome<unknown> {
+  if (reply.type !== 'ok') return { ok: false, reason: reply.type, highest: reply.highest }
+  return { ok: true, value: 'commands' in effect ? reply.replies : reply.replies[0] }
 }
 
 /** A cluster runs a script only on keys of one slot, and other keys are not this token's to write. */
@@ -164,9 +172,12 @@ function refuseForeignKeys({ partition, slot, fence }: NamedToken, keys: readonl
 }
 
 function nameToken(token: Token): NamedToken {
-  const { partition, incarnation, generation, session } = token
-  const words = [incarnation, generation, session] as const
-  return { partition, slot: slotOf(token), fence: redisKey(token, 'fence'), words }
+  return {
+    partition: token.partition,
+    slot: slotOf(token),
+    fence: redisKey(token, 'fence'),
+    sortable: sortableToken(token),
+  }
 }
 
 function slotOf({ group, partition }: Pick<Token, 'group' | 'partition'>): string {

@@ -8,7 +8,7 @@
  */
 import type { Redis } from 'ioredis'
 import { groupName } from '../../src/core/ids.ts'
-import type { Token } from '../../src/core/token.ts'
+import { sortableToken, type Token } from '../../src/core/token.ts'
 import type { Fence } from '../../src/fence/fence.ts'
 import { createRedisFence, redisKey } from '../../src/fence/redis.ts'
 import { readReply } from '../../src/fence/redis-replies.ts'
@@ -65,13 +65,14 @@ function fenceOf(redis: Redis, broken: Break | null): Fence<Append, unknown> {
         await redis.rpush(listOf(token), entry)
       })
     case 'equal-generation-accepted': {
-      const anySession = (source: string) => mutated(source, ' and held[4] == ARGV[3]', '')
+      const other = 'string.sub(held or "", 1, 25) ~= string.sub(ARGV[1], 1, 25)'
+      const anySession = (source: string) => mutated(source, 'held ~= ARGV[1]', other)
       const seal = anySession(SEAL_SCRIPT.source)
       return scripted(redis, { seal, guard: anySession(COMMANDS_SCRIPT.source) })
     }
     case 'no-seal': {
-      const write = "redis.call('RPUSH', KEYS[2], ARGV[7])"
-      const done = "return {'ok', false}"
+      const write = "redis.call('RPUSH', KEYS[2], ARGV[5])"
+      const done = 'return {}'
       return scripted(redis, {
         seal: null,
         guard: mutated(SEAL_SCRIPT.source, done, `${write} ${done}`),
@@ -89,8 +90,7 @@ function scripted(
 ): Fence<Append, unknown> {
   const evaluate = async (source: string, token: Token, keys: string[], words: string[]) => {
     const fenceKey = redisKey(token, 'fence')
-    const { incarnation, generation, session } = token
-    const all = [fenceKey, ...keys, incarnation, generation, session, ...words]
+    const all = [fenceKey, ...keys, sortableToken(token), ...words]
     return readReply(await redis.eval(source, keys.length + 1, ...all), fenceKey)
   }
   return {
@@ -104,7 +104,7 @@ function scripted(
     async guard(token, { entry }) {
       const list = listOf(token)
       const reply = await evaluate(scripts.guard, token, [list], ['3', 'rpush', list, entry])
-      if (reply.type === 'ok') return { ok: true, value: reply.value }
+      if (reply.type === 'ok') return { ok: true, value: reply.replies }
       return { ok: false, reason: reply.type, highest: reply.highest }
     },
   }

@@ -48,6 +48,16 @@ test('a sealed token writes; its replies come back one per command', async () =>
     ],
   })
   assert.deepEqual(outcome, { ok: true, value: [5, 'OK', null] })
+  for (const [command, reply] of [
+    [['incrby', key, 2], 7],
+    [['get', redisKey(token, 'missing')], null],
+  ] as const) {
+    assert.deepEqual(await fence.guard(token, { commands: [command] }), {
+      ok: true,
+      value: [reply],
+    })
+  }
+  assert.deepEqual(await fence.guard(token, { commands: [] }), { ok: true, value: [] })
 })
 
 test('a late write of the old owner, after the seal and before any write, is refused', async () => {
@@ -58,6 +68,8 @@ test('a late write of the old owner, after the seal and before any write, is ref
   const refusal = { ok: false, reason: 'stale', highest: sealedOf(next) }
   assert.deepEqual(await fence.guard(old, append(old, 'late')), refusal)
   assert.deepEqual(await fence.seal(old), refusal)
+  const [command] = append(old, 'late').commands
+  assert.deepEqual(await fence.guard(old, { commands: [command, command] }), refusal)
   assert.deepEqual(await listOf(old), [])
 })
 
@@ -175,12 +187,42 @@ test('a malformed token, and one of another group, is one clear error and no wri
   assert.equal(await redis.get(redisKey(tokenOf(1), 'bad')), null)
 })
 
-test('a fence key that holds something else is an error that names it', async () => {
+test('the fence key holds just the sortable token', async () => {
   const token = freshToken(4)
-  await redis.hset(redisKey(token, 'fence'), 'v', '2', 'incarnation', '1')
-  await assert.rejects(fence.seal(token), { code: 'record-malformed' })
-  await assert.rejects(fence.guard(token, append(token, 'x')), { code: 'record-malformed' })
-  assert.deepEqual(await listOf(token), [])
+  await fence.seal(token)
+  const sealed = await redis.get(redisKey(token, 'fence'))
+  assert.equal(sealed, '0000692b37c0.000000000004.00000000000000aa')
+})
+
+test('positions are ordered as numbers, whatever the session', async () => {
+  // Of each pair the later is above, though as decimal texts, or by the session's letters, some are not.
+  const rising = [9, 10, 15, 16, 255, 256, 2 ** 30].map((generation, place) => ({
+    ...freshToken(generation, 9000),
+    session: place % 2 === 0 ? SESSION_B : tokenOf(1).session,
+  }))
+  let last: Token | null = null
+  for (const token of rising) {
+    assert.deepEqual(await fence.seal(token), { ok: true })
+    const refusal = { ok: false, reason: 'stale', highest: sealedOf(token) }
+    if (last !== null) assert.deepEqual(await fence.seal(last), refusal)
+    last = token
+  }
+})
+
+test('a fence key that holds something else is an error that names it', async () => {
+  const right = '0000692b37c0.000000000003.00000000000000aa'
+  const texts = ['', '7', right.slice(1), `${right}0`, right.toUpperCase(), right.replace('.', '0')]
+  const puts = [
+    (key: string) => redis.hset(key, 'v', '2', 'incarnation', '1'),
+    ...texts.map((text) => (key: string) => redis.set(key, text)),
+  ]
+  for (const put of puts) {
+    const token = freshToken(4)
+    await put(redisKey(token, 'fence'))
+    await assert.rejects(fence.seal(token), { code: 'record-malformed' })
+    await assert.rejects(fence.guard(token, append(token, 'x')), { code: 'record-malformed' })
+    assert.deepEqual(await listOf(token), [])
+  }
 })
 
 test('an effect that fails is an error with the server’s words', async () => {

@@ -17,7 +17,7 @@ const METRIC = 'one transaction'
 const LEAST = {
   PostgreSQL:
     'two statements with BEGIN that share a lock with seals and read the fence, with no refusal',
-  Redis: 'one script that compares one field and runs the command',
+  Redis: 'one script that compares one key and runs the command',
   etcd: 'one compare in the transaction',
   HTTP: 'one header there and one back, compared as text',
 } as const
