@@ -46,6 +46,9 @@ export class ElectionTurns {
   private readonly heldOff = new Map<PartitionId, number>()
   /** When each member was last seen to win a partition. */
   private readonly wonAtMs = new Map<MemberName, number>()
+  /** Many are won at once: a batch of them is noted once. */
+  private lastWinner: MemberName | null = null
+  private lastWonAtMs = 0
   private firstJoinMs: number | null = null
   private lastJoinMs = 0
   private names = ''
@@ -73,6 +76,9 @@ export class ElectionTurns {
   }
 
   won(member: MemberName, nowMs: number): void {
+    if (member === this.lastWinner && nowMs === this.lastWonAtMs) return
+    this.lastWinner = member
+    this.lastWonAtMs = nowMs
     this.wonAtMs.set(member, nowMs)
   }
 

@@ -85,7 +85,7 @@ export class ElectionSchedule {
     if (!isElectable(this.state, partition)) {
       if (vacancy === undefined) return
       this.vacancies.delete(partition)
-      this.mine.delete(partition)
+      if (vacancy.target === this.me) this.mine.delete(partition)
       const winner = this.state.liveOwner(partition)
       if (winner !== null) this.turns.won(winner.member, nowMs)
       return
@@ -187,6 +187,9 @@ export class ElectionSchedule {
     const planAtMs = opensAtMs - PLAN_AHEAD_MS
     if (planAtMs > nowMs) return { campaigns: [], wakeAtMs: planAtMs }
     this.choose(nowMs)
+    // Nobody is late yet: when somebody will be is found out now, while there is nothing else to do.
+    this.forgetIdle(nowMs)
+    this.othersDueAtMs = this.collect(this.vacancies.keys(), [], nowMs)
     return { campaigns: [], wakeAtMs: opensAtMs }
   }
 

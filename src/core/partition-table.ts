@@ -274,8 +274,8 @@ class OwnerNames {
 
   /** False: the number is another owner's, or nobody's. */
   hold(number: number, { member, session }: Owner): boolean {
-    const owner = this.owners[number]
-    if (owner == null || owner.session !== session || owner.member !== member) return false
+    const owner = this.owner(number)
+    if (owner === null || owner.session !== session || owner.member !== member) return false
     this.counts[number] = (this.counts[number] ?? 0) + 1
     return true
   }
@@ -291,8 +291,8 @@ class OwnerNames {
   }
 
   drop(number: number): void {
-    const owner = this.owners[number]
-    if (owner === undefined || owner === null) return
+    const owner = this.owner(number)
+    if (owner === null) return
     const count = (this.counts[number] ?? 1) - 1
     this.counts[number] = count
     if (count > 0) return
@@ -303,6 +303,7 @@ class OwnerNames {
   }
 
   owner(number: number): Owner | null {
+    // A list looks up a negative number as it would a name: slowly.
     return number < 0 ? null : (this.owners[number] ?? null)
   }
 

@@ -6,12 +6,14 @@ export type Deferred<T> = {
 }
 
 export function createDeferred<T>(): Deferred<T> {
-  let resolve: (value: T) => void = () => {}
-  let reject: (error: unknown) => void = () => {}
+  let resolve: (value: T) => void = nothing
+  let reject: (error: unknown) => void = nothing
   const promise = new Promise<T>((yes, no) => {
     resolve = yes
     reject = no
   })
-  promise.catch(() => {})
+  promise.catch(nothing)
   return { promise, resolve, reject }
 }
+
+function nothing(): void {}

@@ -21,7 +21,7 @@ export class MemberCommits {
   private readonly teller: MirrorListener
   private readonly step: (partition: PartitionId, event: OwnershipEvent) => void
   private readonly isAsked: (partition: PartitionId, id: OperationId) => boolean
-  private readonly learned: (partition: PartitionId) => void
+  private readonly learned: (partition: PartitionId, entry: KeyValue) => void
   private readonly timers = new Set<Timer>()
   private closed = false
 
@@ -34,8 +34,8 @@ export class MemberCommits {
     readonly step: (partition: PartitionId, event: OwnershipEvent) => void
     /** Whether the answer of this confirming read is still waited for. */
     readonly isAsked: (partition: PartitionId, id: OperationId) => boolean
-    /** The mirror's record of the partition may have changed. */
-    readonly learned: (partition: PartitionId) => void
+    /** The mirror's record of the partition may have changed: it is this one, or a newer one. */
+    readonly learned: (partition: PartitionId, entry: KeyValue) => void
   }) {
     this.committer = options.committer
     this.mirror = options.mirror
@@ -61,9 +61,9 @@ export class MemberCommits {
         })
         return
       }
-      const isLearned = this.learn(reply.entry)
+      const learned = this.learn(reply.entry)
       this.step(partition, { type: 'confirmed', id, stored: reply.stored })
-      if (isLearned) this.learned(partition)
+      if (learned !== null) this.learned(partition, learned)
     })
   }
 
@@ -75,14 +75,14 @@ export class MemberCommits {
 
   private replied({ partition, next }: Commit, reply: CommitReply): void {
     const { operation } = next
-    let isLearned = false
+    let learned: KeyValue | null = null
     switch (reply.type) {
       case 'done':
-        isLearned = this.learn(reply.entry)
+        learned = this.learn(reply.entry)
         this.step(partition, { type: 'committed', operation })
         break
       case 'refused':
-        isLearned = this.learn(reply.entry)
+        learned = this.learn(reply.entry)
         this.step(partition, { type: 'refused', operation, stands: reply.stands })
         break
       case 'refused-all':
@@ -96,11 +96,12 @@ export class MemberCommits {
         reply satisfies never
     }
     // What the map did not take in, it will tell by itself; until then it is older than the seat.
-    if (isLearned) this.learned(partition)
+    if (learned !== null) this.learned(partition, learned)
   }
 
-  private learn(entry: KeyValue | null): boolean {
-    return entry !== null && this.mirror.learn(entry, this.teller)
+  /** The entry, if the mirror took it in. */
+  private learn(entry: KeyValue | null): KeyValue | null {
+    return entry !== null && this.mirror.learn(entry, this.teller) ? entry : null
   }
 
   private later(callback: () => void): void {

@@ -22,6 +22,7 @@ import type { Violations } from '../core/record-invariants.ts'
 import { createTenureError, type TenureError } from '../core/tenure-error.ts'
 import type { Position } from '../core/token.ts'
 import { comparePositions } from '../core/token.ts'
+import type { KeyValue } from '../core/transaction.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { LossCause, SessionEndCause, Telemetry } from '../ports/telemetry.ts'
@@ -99,11 +100,11 @@ export class Member implements MirrorListener {
       teller: this,
       step: (partition, event) => this.step(partition, event),
       isAsked: (partition, id) => this.seats.find(partition)?.asked === id,
-      learned: (partition) => {
+      learned: (partition, entry) => {
         this.elections.partitionChanged(partition, options.clock.monotonicMs())
         // The reply to a commit that is over means nothing to the seat, but the map has learned from it
         // and the watch will not tell it again: a grant to me, or a revoke, would never be heard of.
-        this.see(partition)
+        if (!this.standsBy(partition, entry)) this.see(partition)
         if (this.elections.isStale) this.campaigns.schedule(0)
       },
     })
@@ -311,6 +312,12 @@ export class Member implements MirrorListener {
       if (this.isHalted()) return
     }
     this.step(partition, { type: 'seen', stored: this.state.record(partition) })
+  }
+
+  /** The seat has taken in this record, and the map has none that is newer: it has nothing to see. */
+  private standsBy(partition: PartitionId, { value, modRevision }: KeyValue): boolean {
+    const isNewest = this.state.recordRevision(partition) === modRevision
+    return isNewest && this.seats.standsBy(partition, value)
   }
 
   private seeAll(): void {

@@ -35,6 +35,13 @@ export class SeatTable {
     return seat
   }
 
+  /** Whether the partition is held by exactly this record, and not being given up. */
+  standsBy(partition: PartitionId, text: string): boolean {
+    const now = this.seats.get(partition)?.now
+    if (now?.status !== 'acquiring' && now?.status !== 'serving') return false
+    return now.stored.raw === text
+  }
+
   /** Whether the partition is held under this grant, work may run or not. */
   holds(partition: PartitionId, grant: Grant): boolean {
     const now = this.seats.get(partition)?.now

@@ -54,6 +54,8 @@ export type WorkerRuntimeOptions<Cursor> = {
   readonly close: () => Promise<void>
 }
 
+const NOTHING_BEFORE = Promise.resolve()
+
 export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
   readonly group: GroupName
   readonly member: MemberName
@@ -151,13 +153,14 @@ export class WorkerRuntime<Cursor> implements Worker, PartitionHost {
       slots: this.slots,
       clock,
       reporter,
-      after: this.endings.get(partition) ?? Promise.resolve(),
+      after: this.endings.get(partition) ?? NOTHING_BEFORE,
     })
     this.runs.set(partition, run)
-    const ending = run.settled.finally(() => {
+    const ending = run.settled
+    this.endings.set(partition, ending)
+    void ending.then(() => {
       if (this.endings.get(partition) === ending) this.endings.delete(partition)
     })
-    this.endings.set(partition, ending)
   }
 
   open(partition: PartitionId): void {

@@ -23,14 +23,14 @@ const CASES = [
 ]
 const MEMBERS = 10
 const SETTLE_MS = 500
-/** After some twenty rounds the engine has compiled all that runs often, and rounds differ by noise alone. */
-const WARM_UP = { partitions: 10_000, rounds: 18 }
+/** Cold starts get faster until about the 27th, when the engine has compiled all that runs often. */
+const WARM_UP = { partitions: 10_000, rounds: 30 }
 /**
  * What has rested for so long since is warmed up again: rivals' turns last minutes, and the first cold start
  * after a minute's rest took up to two and a half times the processor time of the third.
  */
 const REST_MS = 10_000
-const AGAIN_ROUNDS = 3
+const AGAIN_ROUNDS = 5
 /** Long: no session is to be lost here, however slow the machine. */
 const LEASE_TTL_MS = 30_000
 /** Below this a machine is too busy to judge by. */
