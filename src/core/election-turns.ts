@@ -11,6 +11,7 @@ import { assignableMembers } from './group-assignment.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
 import type { PreferenceOrder, PreferenceOrderFactory } from './preference-order.ts'
+import type { Vacancy } from './vacancy-table.ts'
 
 /**
  * How much later the next candidate campaigns, as a share of T, and at least. The first candidate lives,
@@ -27,17 +28,6 @@ export const LATE_LOOK_MS = 100
 export const CANDIDATE_RANKS_MAX = 8
 /** A stream of joins may hold up the first grants this many settle times, no longer. */
 const SETTLE_TIMES_MAX = 5
-
-export type Vacancy = {
-  readonly partition: PartitionId
-  readonly sinceMs: number
-  attempts: number
-  notBeforeMs: number
-  /** Null until computed, and when nobody has room. */
-  target: MemberName | null
-  chosen: boolean
-  chosenAtMs: number
-}
 
 export class ElectionTurns {
   private readonly state: GroupState

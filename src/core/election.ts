@@ -18,11 +18,12 @@
  * serves all. Jitter comes from a hash of partition and attempt, not from a random source.
  */
 import type { Assignment } from './assignor.ts'
-import { ElectionTurns, jitter, RECONSIDER_MS, type Vacancy } from './election-turns.ts'
+import { ElectionTurns, jitter, RECONSIDER_MS } from './election-turns.ts'
 import { assignGroup, isElectable } from './group-assignment.ts'
 import type { GroupState } from './group-state.ts'
 import type { MemberName, PartitionId } from './ids.ts'
 import type { PreferenceOrderFactory } from './preference-order.ts'
+import { type Vacancy, VacancyTable } from './vacancy-table.ts'
 
 export const BACK_OFF_FIRST_MS = 100
 export const BACK_OFF_MAX_MS = 5000
@@ -44,9 +45,9 @@ export class ElectionSchedule {
   private readonly state: GroupState
   private readonly me: MemberName
   private readonly orderOf: PreferenceOrderFactory
-  private readonly vacancies = new Map<PartitionId, Vacancy>()
+  private readonly vacancies = new VacancyTable()
   /** Those of them whose first candidate I am, while I don't campaign: what nearly every round is about. */
-  private readonly mine = new Set<PartitionId>()
+  private readonly mine = new Set<Vacancy>()
   /** Before this no other member's turn can have been missed; a lower bound, so one look too many is all. */
   private othersDueAtMs = Number.NEGATIVE_INFINITY
   /** Before this no first candidate has been idle for long enough; a lower bound likewise. */
@@ -83,17 +84,17 @@ export class ElectionSchedule {
   partitionChanged(partition: PartitionId, nowMs: number): void {
     const vacancy = this.vacancies.get(partition)
     if (!isElectable(this.state, partition)) {
-      if (vacancy === undefined) return
-      this.vacancies.delete(partition)
-      if (vacancy.target === this.me) this.mine.delete(partition)
+      if (vacancy === null) return
+      this.vacancies.remove(vacancy)
+      if (vacancy.target === this.me) this.mine.delete(vacancy)
       const winner = this.state.liveOwner(partition)
       if (winner !== null) this.turns.won(winner.member, nowMs)
       return
     }
-    if (vacancy !== undefined) return
+    if (vacancy !== null) return
     this.uncomputed = true
     this.needsLook = true
-    this.vacancies.set(partition, {
+    this.vacancies.add({
       partition,
       sinceMs: nowMs,
       attempts: 0,
@@ -111,7 +112,7 @@ export class ElectionSchedule {
     if (!this.turns.membersChanged(nowMs)) return
     this.uncomputed = true
     this.needsLook = true
-    for (const vacancy of this.vacancies.values()) vacancy.chosen = false
+    for (const vacancy of this.vacancies) vacancy.chosen = false
   }
 
   /** Call when members or settings changed: any partition may be affected. */
@@ -125,7 +126,8 @@ export class ElectionSchedule {
   /** A campaign is under way: not again before its end. */
   began(partition: PartitionId): void {
     this.contested.add(partition)
-    this.mine.delete(partition)
+    const vacancy = this.vacancies.get(partition)
+    if (vacancy !== null) this.mine.delete(vacancy)
   }
 
   /** A campaign ended; the partition may still be vacant. */
@@ -133,8 +135,8 @@ export class ElectionSchedule {
     this.contested.delete(partition)
     if (this.isTruncated) this.needsLook = true
     const vacancy = this.vacancies.get(partition)
-    if (vacancy === undefined || won) return
-    if (vacancy.chosen && vacancy.target === this.me) this.mine.add(partition)
+    if (vacancy === null || won) return
+    if (vacancy.chosen && vacancy.target === this.me) this.mine.add(vacancy)
     this.needsLook = true
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
     this.idleDueAtMs = Number.NEGATIVE_INFINITY
@@ -175,7 +177,7 @@ export class ElectionSchedule {
     const campaigns: PartitionId[] = []
     let wakeAtMs = this.collect(this.mine, campaigns, nowMs)
     if (!this.isTruncated && nowMs >= this.othersDueAtMs) {
-      const othersDueAtMs = this.collect(this.vacancies.keys(), campaigns, nowMs)
+      const othersDueAtMs = this.collect(this.vacancies, campaigns, nowMs)
       if (!this.isTruncated) this.othersDueAtMs = othersDueAtMs
     }
     if (!this.isTruncated) wakeAtMs = Math.min(wakeAtMs, this.othersDueAtMs)
@@ -189,23 +191,19 @@ export class ElectionSchedule {
     this.choose(nowMs)
     // Nobody is late yet: when somebody will be is found out now, while there is nothing else to do.
     this.forgetIdle(nowMs)
-    this.othersDueAtMs = this.collect(this.vacancies.keys(), [], nowMs)
+    this.othersDueAtMs = this.collect(this.vacancies, [], nowMs)
     return { campaigns: [], wakeAtMs: opensAtMs }
   }
 
   /** Adds those that are due to the campaigns; when the next one is due. */
-  private collect(
-    partitions: Iterable<PartitionId>,
-    campaigns: PartitionId[],
-    nowMs: number,
-  ): number {
-    const isOthers = partitions !== this.mine
+  private collect(vacancies: Iterable<Vacancy>, campaigns: PartitionId[], nowMs: number): number {
+    const isOthers = vacancies !== this.mine
     let nextMs = Number.POSITIVE_INFINITY
-    for (const partition of partitions) {
-      if (this.contested.has(partition) || (isOthers && this.mine.has(partition))) continue
-      const vacancy = this.vacancies.get(partition)
-      const dueAtMs = vacancy === undefined ? null : this.turns.dueAt(vacancy, nowMs)
-      if (vacancy === undefined || dueAtMs === null) continue
+    for (const vacancy of vacancies) {
+      const { partition } = vacancy
+      if (this.contested.has(partition) || (isOthers && this.mine.has(vacancy))) continue
+      const dueAtMs = this.turns.dueAt(vacancy, nowMs)
+      if (dueAtMs === null) continue
       if (dueAtMs > nowMs) {
         const againAtMs = this.turns.reconsiderAt(vacancy)
         nextMs = Math.min(nextMs, dueAtMs, againAtMs > nowMs ? againAtMs : dueAtMs)
@@ -223,7 +221,7 @@ export class ElectionSchedule {
   /** When the first of the vacancies opens to anybody; not later than now where one is open. */
   private opensAt(nowMs: number): number {
     let opensAtMs = Number.POSITIVE_INFINITY
-    for (const vacancy of this.vacancies.values()) {
+    for (const vacancy of this.vacancies) {
       opensAtMs = Math.min(opensAtMs, this.turns.openAt(vacancy))
       if (opensAtMs <= nowMs) break
     }
@@ -233,7 +231,7 @@ export class ElectionSchedule {
   /** Has the first candidates computed anew that have had their chance and are not at work. */
   private forgetIdle(nowMs: number): void {
     this.idleDueAtMs = Number.POSITIVE_INFINITY
-    for (const vacancy of this.vacancies.values()) {
+    for (const vacancy of this.vacancies) {
       if (!vacancy.chosen || vacancy.target === null) continue
       let dueAtMs = this.turns.reconsiderAt(vacancy)
       // Not while I campaign for it, and nobody tells of that campaign's end here.
@@ -252,20 +250,20 @@ export class ElectionSchedule {
     if (!this.uncomputed) return
     this.uncomputed = false
     const chosen = new Map<PartitionId, MemberName>()
-    for (const { partition, chosen: isChosen, target } of this.vacancies.values()) {
+    for (const { partition, chosen: isChosen, target } of this.vacancies) {
       if (isChosen && target !== null) chosen.set(partition, target)
     }
     const assignment: Assignment = assignGroup(this.state, this.orderOf, { chosen })
     this.othersDueAtMs = Number.NEGATIVE_INFINITY
     this.idleDueAtMs = Number.NEGATIVE_INFINITY
-    for (const vacancy of this.vacancies.values()) {
+    for (const vacancy of this.vacancies) {
       if (vacancy.chosen) continue
       const { partition } = vacancy
       vacancy.target = assignment.targets[partition] ?? null
       vacancy.chosen = true
       vacancy.chosenAtMs = nowMs
-      if (vacancy.target === this.me && !this.contested.has(partition)) this.mine.add(partition)
-      else this.mine.delete(partition)
+      if (vacancy.target === this.me && !this.contested.has(partition)) this.mine.add(vacancy)
+      else this.mine.delete(vacancy)
     }
   }
 }

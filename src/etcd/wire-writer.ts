@@ -6,6 +6,8 @@ import type { SessionId } from '../core/ids.ts'
 import { LENGTH, tagOf, VARINT } from './wire-reader.ts'
 
 const FIRST_SIZE = 16 * 1024
+/** Texts up to this length, as keys are, are written here; the engine's own way pays for longer ones. */
+const SHORT_MAX = 64
 /** A tag and a length take ten bytes at most each. */
 const HEAD_MAX = 20
 const HALF = 2 ** 32
@@ -31,11 +33,28 @@ export class WireWriter {
   }
 
   text(field: number, value: string): void {
+    if (value.length <= SHORT_MAX && this.shortText(value)) {
+      this.head(field, value.length)
+      return
+    }
     const length = Buffer.byteLength(value)
     this.reserve(length)
     this.at -= length
     this.bytes.write(value, this.at)
     this.head(field, length)
+  }
+
+  /** False when it is not ASCII: then nothing is written. */
+  private shortText(value: string): boolean {
+    this.reserve(value.length)
+    const from = this.at - value.length
+    for (let index = 0; index < value.length; index += 1) {
+      const unit = value.charCodeAt(index)
+      if (unit >= 0x80) return false
+      this.bytes[from + index] = unit
+    }
+    this.at = from
+    return true
   }
 
   raw(field: number, value: Buffer): void {
