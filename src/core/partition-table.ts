@@ -48,7 +48,8 @@ export class PartitionTable {
   private operationsHigh = new Uint32Array(0)
   private operationsLow = new Uint32Array(0)
   private times = new Float64Array(0)
-  private readonly decoded: (Decoded | undefined)[] = []
+  /** Full from the start: a list that begins with a far place is a hash. */
+  private readonly decoded: (Decoded | null)[] = new Array(DECODED_MAX).fill(null)
   private readonly names = new OwnerNames()
   private held = 0
   private revoked = 0
@@ -208,10 +209,10 @@ export class PartitionTable {
 
   private forget(partition: PartitionId): void {
     const place = partition & (DECODED_MAX - 1)
-    if (this.decoded[place]?.partition === partition) this.decoded[place] = undefined
+    if (this.decoded[place]?.partition === partition) this.decoded[place] = null
     this.names.drop(this.owners[partition] as number)
     this.names.drop(this.previous[partition] as number)
-    if (this.kinds[partition] === 0) this.texts.delete(partition)
+    if (this.kinds[partition] === 0 && this.texts.size > 0) this.texts.delete(partition)
     if (this.phases[partition] !== REVOKING) return
     this.revoked -= 1
     this.moves.delete(partition)
@@ -271,6 +272,7 @@ class OwnerNames {
   private readonly owners: (Owner | null)[] = []
   private readonly counts: number[] = []
   private readonly free: number[] = []
+  private last = NOBODY
 
   /** False: the number is another owner's, or nobody's. */
   hold(number: number, { member, session }: Owner): boolean {
@@ -280,7 +282,13 @@ class OwnerNames {
     return true
   }
 
+  /** Mostly whom the last one named: grants come in batches of one owner's. */
   take(named: Owner): number {
+    if (!this.hold(this.last, named)) this.last = this.find(named)
+    return this.last
+  }
+
+  private find(named: Owner): number {
     const known = this.numbers.get(named.session)
     const number =
       known !== undefined && this.owners[known]?.member === named.member
