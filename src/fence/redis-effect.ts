@@ -46,11 +46,14 @@ export function wordsOf(
     : { keys: distinct(keys), args }
 }
 
-/** As `COMMAND_SCRIPT` reads them when there is one, else as `COMMANDS_SCRIPT` does. */
+/** The command, when there is just one: it has a script of its own, which counts no words. */
+export function onlyCommand(commands: readonly RedisCommand[]): RedisCommand | null {
+  return commands.length === 1 ? (commands[0] as RedisCommand) : null
+}
+
+/** As the script for them reads them. */
 function argsOf(commands: readonly RedisCommand[]): readonly RedisWord[] {
-  const [first] = commands
-  if (first !== undefined && commands.length === 1) return first
-  return commands.flatMap((command) => [command.length, ...command])
+  return onlyCommand(commands) ?? commands.flatMap((command) => [command.length, ...command])
 }
 
 function wordsOfScript(effect: Extract<RedisEffect, { script: string }>): EffectWords {

@@ -26,7 +26,7 @@ import { sortableToken, type Token } from '../core/token.ts'
 import { checkTokenOf } from '../core/token-text.ts'
 import { badEffect, type EffectOutcome, type Fence, type SealOutcome } from './fence.ts'
 import { createCommandChecker } from './redis-commands.ts'
-import { type EffectWords, type RedisEffect, wordsOf } from './redis-effect.ts'
+import { type EffectWords, onlyCommand, type RedisEffect, wordsOf } from './redis-effect.ts'
 import { readReply, type ScriptReply } from './redis-replies.ts'
 import {
   COMMAND_SCRIPT,
@@ -121,7 +121,7 @@ const SCRIPTS_MAX = 1000
 
 function scriptOf(effect: RedisEffect, known: Map<string, RedisScript>): RedisScript {
   if ('commands' in effect) {
-    return effect.commands.length === 1 ? COMMAND_SCRIPT : COMMANDS_SCRIPT
+    return onlyCommand(effect.commands) === null ? COMMANDS_SCRIPT : COMMAND_SCRIPT
   }
   if (effect.script.startsWith('#!')) {
     throw badEffect('the script begins with "#!": give its body only')
