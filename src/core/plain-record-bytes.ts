@@ -65,6 +65,8 @@ function bytesOf(text: string): ValueBytes | null {
   return read < text.length ? null : { buffer: encoded, from: 0, to: written }
 }
 
+type KnownOwner = { readonly owner: Owner; readonly bytes: Uint8Array }
+
 class RecordReader {
   private buffer: Uint8Array = HEAD
   private at = 0
@@ -72,9 +74,7 @@ class RecordReader {
   private isSound = true
   /** By a hash of their bytes; of two with the same one the later stays. */
   private readonly names = new Map<number, string>()
-  private readonly owners = new Map<number, Owner>()
-  /** Of the name that was read last. */
-  private hash = 0
+  private readonly owners = new Map<number, KnownOwner>()
 
   begin({ buffer, from, to }: ValueBytes): void {
     this.buffer = buffer
@@ -145,32 +145,44 @@ class RecordReader {
     return to
   }
 
-  /** Both names, from the first of a member's to the last of its session's. */
+  /** Both names, from the first of a member's to the last of its session's; one object for all that are alike. */
   private owner(): Owner {
-    const member = this.name() as MemberName
-    const memberHash = this.hash
+    const from = this.at
+    const memberHash = this.hashToQuote()
+    const memberTo = this.at
     this.expect(SESSION)
-    const session = this.name() as SessionId
+    const sessionFrom = this.at
+    // A whole number of 32 bits: as a key, any other is looked up many times slower.
+    const hash = (Math.imul(memberHash, 31) + this.hashToQuote()) | 0
     if (!this.isSound) return NO_OWNER
-    const hash = Math.imul(memberHash, 31) + this.hash
     const known = this.owners.get(hash)
-    if (known !== undefined && known.member === member && known.session === session) return known
-    const owner: Owner = { member, session }
+    if (known !== undefined && this.stood(known.bytes, from)) return known.owner
+    const member = this.text(from, memberTo) as MemberName
+    const owner = { member, session: this.text(sessionFrom, this.at) as SessionId }
     if (this.owners.size >= NAMES_MAX) this.owners.clear()
-    this.owners.set(hash, owner)
+    this.owners.set(hash, { owner, bytes: Uint8Array.from(this.buffer.subarray(from, this.at)) })
     return owner
+  }
+
+  /** Whether exactly these bytes were read since. */
+  private stood(bytes: Uint8Array, from: number): boolean {
+    if (bytes.length !== this.at - from) return false
+    for (let index = 0; index < bytes.length; index += 1) {
+      if (bytes[index] !== this.buffer[from + index]) return false
+    }
+    return true
   }
 
   /** Up to the quote; one string for all that are alike. */
   private name(): string {
     const from = this.at
-    this.hash = this.hashToQuote()
+    const hash = this.hashToQuote()
     if (!this.isSound) return ''
-    const known = this.names.get(this.hash)
+    const known = this.names.get(hash)
     if (known !== undefined && this.stands(known, from)) return known
     const name = this.text(from, this.at)
     if (this.names.size >= NAMES_MAX) this.names.clear()
-    this.names.set(this.hash, name)
+    this.names.set(hash, name)
     return name
   }
 

@@ -25,7 +25,8 @@ import type { Clock, Timer } from '../ports/clock.ts'
 import type { Store, StoreReply } from '../ports/store.ts'
 
 export const BATCHES_IN_FLIGHT_MAX = 6
-const COMPANY_MS = 20
+/** Matters only where etcd takes longer than this to answer: then fewer and fuller transactions are what helps. */
+const COMPANY_MS = 100
 /** So many wait for nobody. */
 export const COMPANY_COMMITS = COMMITS_PER_BATCH_MAX / 2
 /** An answer within this share of the timeout came in good time. */

@@ -160,7 +160,7 @@ test('committer, few commits beside a request, wait for its answer, or a while, 
   assert.equal(await sentAfter([], 1_000), 1, 'with the answer')
   world.store.failNext('lose-reply', 'transact')
   assert.equal(await sentAfter([4], 0.1), 1)
-  assert.equal(await sentAfter([5], 19), 0)
+  assert.equal(await sentAfter([5], 99), 0)
   assert.equal(await sentAfter([], 2), 1, 'without an answer')
   const many = Array.from({ length: COMMITS_PER_BATCH_MAX / 2 }, (_, place) => 100 + place)
   assert.equal(await sentAfter(many, 0.1), 1, 'half a batch')
