@@ -166,11 +166,7 @@ class RecordReader {
 
   /** Whether exactly these bytes were read since. */
   private stood(bytes: Uint8Array, from: number): boolean {
-    if (bytes.length !== this.at - from) return false
-    for (let index = 0; index < bytes.length; index += 1) {
-      if (bytes[index] !== this.buffer[from + index]) return false
-    }
-    return true
+    return bytes.length === this.at - from && this.has(bytes, from)
   }
 
   /** Up to the quote; one string for all that are alike. */
@@ -205,11 +201,16 @@ class RecordReader {
   }
 
   private skip(bytes: Uint8Array): boolean {
-    const { buffer, at } = this
+    if (!this.has(bytes, this.at)) return false
+    this.at += bytes.length
+    return true
+  }
+
+  private has(bytes: Uint8Array, at: number): boolean {
+    const { buffer } = this
     for (let index = 0; index < bytes.length; index += 1) {
       if (buffer[at + index] !== bytes[index]) return false
     }
-    this.at = at + bytes.length
     return true
   }
 

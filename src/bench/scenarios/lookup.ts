@@ -15,7 +15,7 @@ const MEMBERS = 10
 const PARTITIONS = 10_000
 const CONNECTIONS = 16
 const KEYS = 1000
-/** Each of them gets faster for some 200,000 requests. */
+/** Each of them gets faster for some 100,000 requests. */
 const WARM_UP = { rounds: 3, forMs: 2000 }
 const BARE = 'bare Fastify route'
 const RING = 'hashring.get'
