@@ -25,7 +25,9 @@ import { addGroupRoutes } from './group-routes.ts'
 import { addHealthRoutes, type MetricsText, type Readiness } from './health-routes.ts'
 import { OPENAPI_OPTIONS } from './openapi-base.ts'
 import { addOperatorRoutes } from './operator-routes.ts'
+import { createOwnerReplies } from './owner-replies.ts'
 import { addOwnerRoute } from './owner-route.ts'
+import { createLookupServer, type PlainLookupOptions } from './plain-lookups.ts'
 import { addRebalanceRoutes } from './rebalance-routes.ts'
 import { NAMED_SCHEMAS } from './reply-schemas.ts'
 import { noQuery } from './request-schemas.ts'
@@ -42,6 +44,8 @@ declare module 'fastify' {
 const BODY_BYTES_MAX = 64 * 1024
 /** A client that has not sent its whole request by then is cut off. */
 const REQUEST_TIMEOUT_MS = 30_000
+/** Longer than the minute after which many proxies drop a connection: they must be the first. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000
 
 export type HttpServerOptions = {
   readonly groups: Groups
@@ -74,9 +78,11 @@ export type HttpServer = {
 /** @example const server = await createHttpServer(options); const { url } = await server.listen() */
 export async function createHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { groups, clock, telemetry, metrics, host, port } = options
-  const app = createApp(options)
-  let isLoopback = isLoopbackHost(host)
   let closing: Promise<void> | null = null
+  const replies = createOwnerReplies(clock, telemetry)
+  const isClosing = () => closing !== null
+  const app = createApp(options, { ...options, replies, isClosing })
+  let isLoopback = isLoopbackHost(host)
   const readiness = () =>
     closing === null ? options.readiness() : { ready: false, reason: 'this server is closing' }
 
@@ -86,7 +92,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   const shared = { groups, clock, telemetry, checkChange }
   const streams = createEventStreams({ clock, heartbeatMs: options.heartbeatMs ?? 15_000 })
   // The hot path stands outside the scope whose hooks all other routes run through.
-  addOwnerRoute({ ...shared, app })
+  addOwnerRoute({ ...shared, app }, replies)
   await app.register((scope, _options, done) => {
     addRequestHooks(scope, clock, telemetry)
     scope.setNotFoundHandler(handleUnknownRoute)
@@ -117,7 +123,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   }
 }
 
-function createApp(options: HttpServerOptions): FastifyInstance {
+function createApp(options: HttpServerOptions, lookups: PlainLookupOptions): FastifyInstance {
   const { clock, logger } = options
   const prefix = clock.wallMs().toString(36)
   let requests = 0
@@ -125,7 +131,12 @@ function createApp(options: HttpServerOptions): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    serverFactory: (handler) => {
+      const server = createLookupServer(lookups, handler)
+      server.requestTimeout = REQUEST_TIMEOUT_MS
+      server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS
+      return server
+    },
     return503OnClosing: false,
     requestIdHeader: false,
     genReqId: () => `${prefix}-${(++requests).toString(36)}`,
