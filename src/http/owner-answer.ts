@@ -68,6 +68,7 @@ export class OwnerAnswers {
     return made
   }
 
+  /** What `freshnessFields` says; here no text is made to find out that it reads the same. */
   freshness(): FreshnessText {
     const { version, ageMs: exactMs, stale } = this.view.freshness()
     const ageMs = Math.round(exactMs)

@@ -5,31 +5,22 @@ import { ownerView } from './reply-schemas.ts'
 import { ownerQuery } from './request-schemas.ts'
 import { findGroup, type RouteContext, readRoute } from './route-context.ts'
 import { refTo } from './schema-forms.ts'
-import { isUnchanged } from './version-headers.ts'
 
 export function addOwnerRoute(context: RouteContext, replies: OwnerReplies): void {
-  const { app, clock } = context
+  const { app } = context
   app.get<{ Params: { group: string }; Querystring: Static<typeof ownerQuery> }>(
     OWNER_ROUTE,
     {
       ...described(),
       errorHandler: (error, request, reply) => {
         app.errorHandler(error, request, reply)
-        replies.record(request.method, reply.statusCode, clock.monotonicMs())
+        replies.record(request.method, reply.statusCode)
       },
     },
     (request, reply) => {
-      const beganMs = clock.monotonicMs()
       const { group } = request.params
-      const { method } = request
-      const answers = replies.of(group, findGroup(context, group).view)
-      const { etag } = answers.freshness()
-      if (isUnchanged(request.headers['if-none-match'], etag)) {
-        reply.header('etag', etag).code(304).send()
-        replies.record(method, 304, beganMs)
-        return
-      }
-      replies.send(answers, request.query.key, { method, response: reply.raw, beganMs })
+      const { view } = findGroup(context, group)
+      replies.send(request.query.key, { group, view }, request.raw, reply.raw)
       reply.hijack()
     },
   )

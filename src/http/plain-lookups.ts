@@ -2,23 +2,22 @@
  * Look-ups as nearly every client writes them, answered before the framework: routing, parsing and
  * checking a request that one pattern tells whole would cost more than the answer.
  *
- *     request ─ one plain key, group known, no condition, not closing? ─ yes ─ answered here
+ *     request ─ one plain key, group known, not closing? ─ yes ─ answered here
  *                                                                      └ no ── the framework's
  *
- * All that is not plain (escapes, other methods, conditions, unknown groups, bad queries, failures) takes
+ * All that is not plain (escapes, other methods, unknown groups, bad queries, failures) takes
  * the route, which answers the same to what is plain.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { Clock } from '../ports/clock.ts'
 import type { Groups } from '../ports/group-access.ts'
 import type { HttpLogger } from './error-replies.ts'
 import type { OwnerReplies } from './owner-replies.ts'
+import { KEY_LENGTH_MAX } from './request-schemas.ts'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 export type PlainLookupOptions = {
   readonly groups: Groups
-  readonly clock: Clock
   readonly replies: OwnerReplies
   readonly isClosing: () => boolean
   readonly logger?: HttpLogger | undefined
@@ -26,8 +25,6 @@ export type PlainLookupOptions = {
 
 /** Nothing that would have to be decoded. */
 const PLAIN = /^\/v1\/groups\/([\w-]+)\/owner\?key=([\w.~:@-]+)$/
-/** So that no key is longer than the route takes. */
-const URL_LENGTH_MAX = 4096
 
 /** A server that asks `others` what is no plain look-up. */
 export function createLookupServer(options: PlainLookupOptions, others: Handler): Server {
@@ -38,20 +35,19 @@ export function createLookupServer(options: PlainLookupOptions, others: Handler)
 
 /** False: nothing was sent. */
 function answers(
-  { groups, clock, replies, isClosing, logger }: PlainLookupOptions,
+  { groups, replies, isClosing, logger }: PlainLookupOptions,
   request: IncomingMessage,
   response: ServerResponse,
 ): boolean {
   const { method, url = '' } = request
-  if (method !== 'GET' || url.length > URL_LENGTH_MAX) return false
+  // Then no key is longer than the route takes.
+  if (method !== 'GET' || url.length > KEY_LENGTH_MAX) return false
   const [, group, key] = PLAIN.exec(url) ?? []
   if (group === undefined || key === undefined || isClosing()) return false
-  if (request.headers['if-none-match'] !== undefined) return false
-  const beganMs = clock.monotonicMs()
   try {
     const found = groups.find(group)
     if (found === null) return false
-    replies.send(replies.of(group, found.view), key, { method, response, beganMs })
+    replies.send(key, { group, view: found.view }, request, response)
     return true
   } catch (error) {
     // The route meets the same failure and can tell of it, unless the reply has gone out already.

@@ -56,8 +56,10 @@ export const partitionsQuery = Type.Object(
   },
   closed,
 )
+/** Characters. */
+export const KEY_LENGTH_MAX = 4096
 export const ownerQuery = Type.Object(
-  { key: Type.String({ minLength: 1, maxLength: 4096 }) },
+  { key: Type.String({ minLength: 1, maxLength: KEY_LENGTH_MAX }) },
   closed,
 )
 export const noQuery = Type.Object({}, closed)

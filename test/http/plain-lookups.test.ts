@@ -1,7 +1,6 @@
 // Plan: ask over sockets, where a plain look-up is answered before the framework, and in process, where the
 // route answers; both must say the same. Then everything that is not plain over sockets.
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
 import { describe, type TestContext, test } from 'node:test'
 import { serveGroup } from './served-group.ts'
 
@@ -11,18 +10,11 @@ async function listeningGroup(t: TestContext) {
   const errors: string[] = []
   const served = await serveGroup(t, { logger: { error: (_context, text) => errors.push(text) } })
   const { port } = await served.server.listen()
-  const ask = (path: string, options: { method?: string; headers?: Record<string, string> } = {}) =>
-    new Promise<{ status: number; headers: Record<string, unknown>; text: string }>(
-      (resolve, reject) => {
-        const asked = request({ port, path, host: '127.0.0.1', ...options }, async (reply) => {
-          let text = ''
-          for await (const chunk of reply.setEncoding('utf8')) text += chunk
-          resolve({ status: reply.statusCode ?? 0, headers: reply.headers, text })
-        })
-        asked.on('error', reject)
-        asked.end()
-      },
-    )
+  const ask = async (path: string, options: RequestInit = {}) => {
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, options)
+    const headers = Object.fromEntries(reply.headers)
+    return { status: reply.status, headers, text: await reply.text() }
+  }
   return { ...served, errors, ask }
 }
 
@@ -58,12 +50,26 @@ describe('plain look-ups', () => {
       ['/v1/groups/none/owner?key=abc', 404],
       [`${OWNER}?key=abc`, 200, { method: 'HEAD' }],
       [`${OWNER}?key=abc`, 405, { method: 'POST' }],
-      [`${OWNER}?key=abc`, 304, { headers: { 'if-none-match': '*' } }],
+      [`${OWNER}?key=a%20b`, 304, { headers: { 'if-none-match': '*' } }],
     ]
     for (const [path, status, options] of cases) {
       const reply = await ask(path, options)
       assert.equal(reply.status, status, `${options?.method ?? 'GET'} ${path.slice(0, 60)}`)
     }
+  })
+
+  test('a look-up by who knows the version answers 304 either way', async (t) => {
+    const { ask, send, recorded } = await listeningGroup(t)
+    const headers = { 'if-none-match': '*' }
+    const over = await ask(`${OWNER}?key=abc`, { headers })
+    const routed = await send('GET', `${OWNER}?key=abc`, undefined, headers)
+    for (const { status, text, headers } of [over, routed]) {
+      assert.deepEqual([status, text, headers['content-type']], [304, '', undefined])
+    }
+    assert.ok(over.headers['etag'] !== undefined)
+    assert.equal(over.headers['etag'], routed.headers['etag'])
+    const seen = recorded.map((event) => event.type === 'http-request' && event.status)
+    assert.deepEqual(seen, [304, 304])
   })
 
   test('a look-up that fails answers 500 and leaves the server standing', async (t) => {
