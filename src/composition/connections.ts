@@ -6,6 +6,7 @@
 import { createEtcdStore, type EtcdStoreOptions } from '../etcd/etcd-store.ts'
 import { createSystemClock } from '../host/system-clock.ts'
 import { createSystemRandom } from '../host/system-random.ts'
+import { keepTickShape } from '../host/tick-shape.ts'
 import { broadcastOver } from '../nats/nats-broadcast.ts'
 import { type NatsOptions, openNatsLink } from '../nats/nats-link.ts'
 import type { Broadcast } from '../ports/broadcast.ts'
@@ -20,6 +21,8 @@ type Entry<T> = { readonly value: Promise<T>; users: number }
 export const clock = createSystemClock()
 export const random = createSystemRandom()
 export const orderOf = createRingOrder()
+// Here, where no caller's context is: it would be kept as well.
+void keepTickShape()
 
 const stores = new Map<string, Entry<Store>>()
 const broadcasts = new Map<string, Entry<Broadcast>>()

@@ -10,6 +10,9 @@ import { compareVersions, versionText } from './version-headers.ts'
 
 /** The beginning of an answer. */
 export type PartitionText = {
+  readonly partition: PartitionId
+  /** Of the map that it was made from. */
+  readonly edition: number
   readonly text: string
   /** In UTF-8. */
   readonly bytes: number
@@ -26,21 +29,22 @@ export type FreshnessText = {
   readonly stale: boolean
 }
 
-const TEXTS_KEPT_MAX = 10_000
+/** Partitions that are this far apart share a place: the one asked for last has it. */
+const TEXTS_KEPT = 16_384
 
 /** Answers about one group, as one view of it tells. */
 export class OwnerAnswers {
   private readonly group: string
   private readonly clock: Clock
   private readonly view: GroupView
-  private edition = -1
-  private readonly texts = new Map<PartitionId, PartitionText>()
+  private readonly texts: (PartitionText | null)[]
   private last: FreshnessText | null = null
 
   constructor(group: string, view: GroupView, clock: Clock) {
     this.group = group
     this.view = view
     this.clock = clock
+    this.texts = Array.from({ length: TEXTS_KEPT }, () => null)
   }
 
   isOf(view: GroupView): boolean {
@@ -54,17 +58,15 @@ export class OwnerAnswers {
   ofPartition(partition: PartitionId): PartitionText {
     const { view, texts } = this
     const edition = view.edition()
-    if (edition !== this.edition || texts.size > TEXTS_KEPT_MAX) {
-      this.edition = edition
-      texts.clear()
-    }
     const serving = view.isServing(partition)
-    const kept = texts.get(partition)
-    if (kept !== undefined && kept.serving === serving) return kept
+    const place = partition % TEXTS_KEPT
+    const kept = texts[place] ?? null
+    const isKept = kept?.partition === partition && kept.edition === edition
+    if (isKept && kept.serving === serving) return kept
     const text = textOf(this.group, view.partition(partition), serving)
     // Counting also makes one piece of the text, which is then copied at each answer.
-    const made = { text, bytes: Buffer.byteLength(text), serving }
-    texts.set(partition, made)
+    const made = { partition, edition, text, bytes: Buffer.byteLength(text), serving }
+    texts[place] = made
     return made
   }
 
