@@ -52,7 +52,7 @@ module.exports = {
         'src/ports/',
         'src/host/',
         'node:',
-        'os|crypto|perf_hooks',
+        'os|crypto|perf_hooks|async_hooks',
         'node_modules/(pino|prom-client)',
       ],
       'clock, random and telemetry of this process',
