@@ -111,7 +111,7 @@ export async function fencedTransaction<T>(
         if (checkpoint?.lagging != null) await raise(client, place, checkpoint, checkpoint.lagging)
         return { ok: true, applied: true, value }
       },
-      openFence(schema, 'tenure_guard', place.token),
+      openFence(schema, 'tenure_hold', place.token),
     ),
   )
   return outcome.ok ? outcome.value : outcome

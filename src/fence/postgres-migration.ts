@@ -1,21 +1,25 @@
 /**
  * The tables and functions of the PostgreSQL fence. `migrate` may run at every start, by many processes at
- * once; it changes nothing that stands. Programs in other languages use the same two functions:
+ * once; it changes nothing that stands. Programs in other languages use the same two:
  *
  *   select tenure_seal('orders', 17, 1764440000, 5, '00c0ffee00c0ffee');   -- at once after a grant
  *   begin;
- *   select tenure_guard('orders', 17, 1764440000, 5, '00c0ffee00c0ffee');  -- then the effect
+ *   call tenure_hold('orders', 17, 1764440000, 5, '00c0ffee00c0ffee');     -- then the effect
  *   commit;
+ *
+ * tenure_guard is tenure_hold as a function, where only a query can be sent. A function answers with a row,
+ * whose way through server and client costs a small transaction 6 parts of 100; so do a statement that need
+ * not be one (PERFORM instead of an expression) and a row where a boolean is enough.
  *
  * Both raise SQLSTATE TN001 (stale: a newer owner has sealed) or TN002 (unsealed: seal first), so that no
  * effect can follow by neglect. DETAIL is the highest token as JSON, or null. The view `tenure_refusals`
  * counts both; they are sequences, so a rolled-back refusal counts, and after a crash of the server the
  * count may be somewhat too high.
  *
- * Both take an advisory lock of the transaction first, tenure_guard a shared one: its queue is fair, while
+ * Both take an advisory lock of the transaction first, tenure_hold a shared one: its queue is fair, while
  * sharers of a row could keep a seal waiting for ever, since PostgreSQL lets a new one pass those that
  * wait. Under `read committed` that lock is enough: the statement that reads the fence comes after it, on a
- * snapshot of its own. Under the other levels the snapshot may be older than a seal, so tenure_guard locks
+ * snapshot of its own. Under the other levels the snapshot may be older than a seal, so tenure_hold locks
  * the row FOR SHARE too, which PostgreSQL refuses then. Not always: it writes, and sixteen at once on one
  * partition paid double for it.
  */
@@ -54,7 +58,7 @@ export function migrationSql(schema?: string): string {
     tablesSql(s),
     refusalsSql(s),
     sealSql(s),
-    guardSql(s),
+    holdSql(s),
     `insert into ${s}.tenure_schema (version) values (${POSTGRES_SCHEMA_VERSION}) on conflict do nothing;`,
   ].join('\n')
 }
@@ -169,28 +173,36 @@ begin
 end $tenure$;`
 }
 
-function guardSql(s: string): string {
+function holdSql(s: string): string {
   const where = `where f.group_name = p_group and f.partition = p_partition`
+  const held = `select f.incarnation = p_incarnation and f.generation = p_generation
+      and f.session = p_session into held from ${s}.tenure_fence f ${where}`
   return `
-create or replace function ${s}.tenure_guard(${PARAMETERS}) returns void
+create or replace procedure ${s}.tenure_hold(${PARAMETERS})
 language plpgsql as $tenure$
 declare
+  held boolean;
   highest ${s}.tenure_fence%rowtype;
 begin
-  perform pg_advisory_xact_lock_shared(hashtext('tenure:${s}:' || p_group), p_partition);
-  if current_setting('transaction_isolation') = 'read committed' then
-    select f.* into highest from ${s}.tenure_fence f ${where};
+  if pg_advisory_xact_lock_shared(hashtext('tenure:${s}:' || p_group), p_partition) is null then
+    -- An argument is null: nothing is locked, and no fence is of that name.
+    held := false;
+  elsif current_setting('transaction_isolation') = 'read committed' then
+    ${held};
   else
-    select f.* into highest from ${s}.tenure_fence f ${where} for share;
+    ${held} for share;
   end if;
-  if highest.incarnation = p_incarnation and highest.generation = p_generation
-      and highest.session = p_session then
-    return;
-  end if;
+  if held then return; end if;
+  select f.* into highest from ${s}.tenure_fence f ${where};
   perform ${s}.tenure_refuse(
     case when highest.group_name is null
         or (p_incarnation, p_generation) > (highest.incarnation, highest.generation)
       then 'unsealed' else 'stale' end,
     ${TOKEN_TEXT}, highest);
+end $tenure$;
+create or replace function ${s}.tenure_guard(${PARAMETERS}) returns void
+language plpgsql as $tenure$
+begin
+  call ${s}.tenure_hold(p_group, p_partition, p_incarnation, p_generation, p_session);
 end $tenure$;`
 }

@@ -1,4 +1,4 @@
-/** The calls of `tenure_seal` and `tenure_guard`, their refusals as values, and whether they are there. */
+/** The calls of `tenure_seal` and `tenure_hold`, their refusals as values, and whether they are there. */
 import type { ClientBase, Pool } from 'pg'
 import type { Sealed } from '../core/fence.ts'
 import { type SessionId, sessionId } from '../core/ids.ts'
@@ -21,13 +21,16 @@ const UNSEALED = 'TN002'
 /** The oldest PostgreSQL that is promised to work. */
 const SERVER_VERSION_MIN = 12
 
-export type FenceCall = 'tenure_seal' | 'tenure_guard'
+/** How each is called. */
+const VERB = { tenure_seal: 'select', tenure_hold: 'call' } as const
+
+export type FenceCall = keyof typeof VERB
 
 /** The call as SQL without parameters. A checked token has nothing in it that needs more than this. */
 export function fenceCallSql(schema: string, call: FenceCall, token: Token): string {
   const { group, partition, incarnation, generation, session } = token
   const values = [text(group), partition, incarnation, generation, text(session)]
-  return `select ${schema}.${call}(${values.join(', ')})`
+  return `${VERB[call]} ${schema}.${call}(${values.join(', ')})`
 }
 
 /**

@@ -116,12 +116,12 @@ export function createPostgresFence(
       if (typeof effect !== 'function') throw badEffect('give a function of a client')
       await checkReady(pool, schema)
       return refusalOf(() =>
-        inTransaction(pool, settings, effect, openFence(schema, 'tenure_guard', token)),
+        inTransaction(pool, settings, effect, openFence(schema, 'tenure_hold', token)),
       )
     },
     async check(client, value) {
       const token = checked(value)
-      const refusal = await askFence(client, schema, 'tenure_guard', token)
+      const refusal = await askFence(client, schema, 'tenure_hold', token)
       if (refusal !== null) throw fenceRefused(token, refusal)
     },
   }

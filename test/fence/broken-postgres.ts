@@ -1,10 +1,10 @@
 /**
  * The PostgreSQL fence, right (null) or broken in one way, on a real server:
  *
- *   check-outside-transaction   tenure_guard in a transaction of its own, the effect in the next one
+ *   check-outside-transaction   tenure_hold in a transaction of its own, the effect in the next one
  *   equal-generation-accepted   both functions without their comparison of the session
  *   lost-on-restart             the fence in an unlogged table, which a crash empties
- *   no-seal                     tenure_seal does nothing, and tenure_guard raises the mark by itself
+ *   no-seal                     tenure_seal does nothing, and tenure_hold raises the mark by itself
  */
 import { Pool, type PoolClient } from 'pg'
 import { createPostgresFence, migrationSql, type PostgresEffect } from '../../src/fence/postgres.ts'
@@ -73,7 +73,7 @@ function sqlOf(broken: Break | null): string {
       return sql
     case 'equal-generation-accepted': {
       const sealing = mutated(sql, 'or p_session is distinct from highest.session', '')
-      return mutated(sealing, 'and highest.session = p_session', '')
+      return mutated(sealing, 'and f.session = p_session', '')
     }
     case 'lost-on-restart': {
       const table = 'table if not exists "public".tenure_fence'
@@ -81,8 +81,10 @@ function sqlOf(broken: Break | null): string {
     }
     case 'no-seal':
       return `${sql}
-        alter function tenure_guard${PARAMETERS} rename to tenure_guard_unused;
-        alter function tenure_seal${PARAMETERS} rename to tenure_guard;
+        alter function tenure_seal${PARAMETERS} rename to tenure_raise;
+        drop procedure tenure_hold;
+        create procedure tenure_hold${PARAMETERS} language sql
+          as 'select tenure_raise($1, $2, $3, $4, $5)';
         create function tenure_seal${PARAMETERS} returns void language sql as '';`
     default:
       return broken satisfies never

@@ -77,7 +77,7 @@ test('missing tables are said, with the call that makes them, and are found once
   await assert.rejects(takeOutbox(pool, { group: 'orders' }, never), expected)
   await migrate(pool)
   assert.deepEqual(await fence.seal(TOKEN), { ok: true })
-  await pool.query('drop function tenure_guard')
+  await pool.query('drop procedure tenure_hold')
   await assert.rejects(fence.guard(TOKEN, never), expected)
 })
 

@@ -168,21 +168,24 @@ test('refusals name the highest and are counted although their transactions are 
 
 test('other languages use the SQL functions: a refusal aborts their transaction', async (t) => {
   const { pool, connect, notes } = await makeWorld(t)
-  const call = (name: string, generation: number) =>
-    pool.query(`select ${name}('orders', 3, 1764440000, ${generation}, '00000000000000aa')`)
-  await call('tenure_seal', 7)
-  await call('tenure_seal', 8)
-  const client = await connect()
-  await client.query('begin')
-  await client.query("insert into notes values ('before the check')")
-  await assert.rejects(
-    client.query("select tenure_guard('orders', 3, 1764440000, 7, '00000000000000aa')"),
-    (error: { code?: string; detail?: string }) =>
-      error.code === 'TN001' && error.detail?.includes('"generation" : 8') === true,
-  )
-  assert.equal((await client.query('commit')).command, 'ROLLBACK')
+  const place = "'orders', 3, 1764440000"
+  await pool.query(`select tenure_seal(${place}, 7, '00000000000000aa')`)
+  await pool.query(`select tenure_seal(${place}, 8, '00000000000000aa')`)
+  for (const verb of ['call tenure_hold', 'select tenure_guard']) {
+    const client = await connect()
+    await client.query('begin')
+    await client.query(`${verb}(${place}, 8, '00000000000000aa')`)
+    await client.query("insert into notes values ('before the check')")
+    await assert.rejects(
+      client.query(`${verb}(${place}, 7, '00000000000000aa')`),
+      (error: { code?: string; detail?: string }) =>
+        error.code === 'TN001' && error.detail?.includes('"generation" : 8') === true,
+      verb,
+    )
+    assert.equal((await client.query('commit')).command, 'ROLLBACK', verb)
+  }
   assert.deepEqual(await notes(), [])
-  assert.deepEqual(await readRefusals(pool), { stale: 1, unsealed: 0 })
+  assert.deepEqual(await readRefusals(pool), { stale: 2, unsealed: 0 })
 })
 
 test('the SQL functions, called with nulls or nonsense, refuse or fail and raise nothing', async (t) => {
@@ -199,6 +202,7 @@ test('the SQL functions, called with nulls or nonsense, refuse or fail and raise
     `'orders', 3, 1764440000, 9, ''`,
   ]
   for (const words of nonsense) {
+    await assert.rejects(pool.query(`call tenure_hold(${words})`), { code: /^TN00[12]$/ }, words)
     await assert.rejects(pool.query(`select tenure_guard(${words})`), { code: /^TN00[12]$/ }, words)
     await assert.rejects(pool.query(`select tenure_seal(${words})`), words)
   }
